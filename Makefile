@@ -1,0 +1,40 @@
+# Every target sets up what it needs: `make test` on a fresh clone is enough. PYTHON=/path/to/python chooses the Python.
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test test-all lint format bench clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+
+setup: $(STAMP) ## Create .venv and install the pinned versions
+
+$(STAMP): pyproject.toml constraints.txt .ci/find-python
+	@python=$$(PYTHON="$(PYTHON)" .ci/find-python) && echo "Setting up $(VENV) with $$python" && "$$python" -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+test: $(STAMP) ## Run the tests (all but those marked slow)
+	$(PYTEST) --numprocesses 2
+
+test-all: $(STAMP) ## Run all tests, the slow ones too
+	$(PYTEST) --numprocesses 2 -m "slow or not slow"
+
+lint: $(STAMP) ## Check format, style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## Format the code and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP) ## Measure speed, as ratios within one run
+	$(PYTEST) tests/benchmarks --override-ini addopts= --benchmark-only --benchmark-disable-gc --import-mode=importlib -s
+
+clean: ## Remove the environment and what tools leave behind
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""From a table to what the models see: data sets, feature maps, sufficient statistics."""

@@ -1,0 +1,38 @@
+"""The errors that reach a user, each one line: what is wrong, the value received, the remedy."""
+
+from typing import Any
+
+
+class BayesGDAError(Exception):
+    """Every error that this package raises on purpose; catch this one to catch them all."""
+
+
+class DataError(BayesGDAError, ValueError):
+    """The data cannot be used as they are; the message names the column, the row or the class, and the remedy."""
+
+
+class PriorError(BayesGDAError, ValueError):
+    """A prior's parameters are invalid, or do not fit the data's dimensions."""
+
+
+class MissingDependencyError(BayesGDAError, ImportError):
+    """An optional package is not installed; the message holds the install command."""
+
+
+class ConvergenceError(BayesGDAError, RuntimeError):
+    """A computation stopped before its answer; what it reached so far is kept.
+
+    Parameters
+    ----------
+    message
+        Cause and remedy, in one line.
+    partial
+        The state that was reached, for inspection; None if there is none.
+    """
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+    def __reduce__(self) -> tuple[type, tuple[str, Any]]:
+        return type(self), (str(self), self.partial)

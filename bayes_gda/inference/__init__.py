@@ -1,0 +1,1 @@
+"""From data and priors to posteriors: exact, Laplace, MCMC, and whether to trust them."""

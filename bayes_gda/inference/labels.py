@@ -1,0 +1,82 @@
+"""Names for numbers: every posterior as an ArviZ `DataTree` with the same variables, dims and coords.
+
+The core works on plain arrays of draws, `{name: (size, …)}`. Labels are added once, here, at the border, so that
+comparison, diagnostics and plots never ask which method made a posterior.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_gda._version import __version__
+from bayes_gda.checks import Floats
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+# The notation table of DESIGN.md: trailing dims of each variable, by its number of axes.
+DIMS: dict[tuple[str, int], tuple[str, ...]] = {
+    ("pi", 1): ("class",),
+    ("mu", 2): ("class", "feature"),
+    ("Sigma", 2): ("feature", "feature_bis"),
+    ("Sigma", 3): ("class", "feature", "feature_bis"),
+    ("sigma2", 2): ("class", "feature"),
+    ("w", 1): ("coefficient",),
+    ("w", 2): ("class", "coefficient"),
+    ("tau", 0): (),
+}
+
+
+def coordinates(
+    *,
+    class_names: Sequence[Any],
+    feature_names: Sequence[str] | None = None,
+    coefficient_names: Sequence[str] | None = None,
+) -> dict[str, list[str]]:
+    """Return the coords of a model: class, and feature (twice) or coefficient. Class labels are written as text."""
+    coords = {"class": [str(name) for name in class_names]}
+    if feature_names is not None:
+        coords |= {"feature": list(feature_names), "feature_bis": list(feature_names)}
+    if coefficient_names is not None:
+        coords["coefficient"] = list(coefficient_names)
+    return coords
+
+
+def to_datatree(
+    draws: Mapping[str, Floats],
+    coords: Mapping[str, Sequence[str]],
+    *,
+    chains: int = 1,
+    attrs: Mapping[str, Any] | None = None,
+) -> "xr.DataTree":
+    """Label draws `{name: (chains·draws, …)}` as the `posterior` group of a DataTree.
+
+    Parameters
+    ----------
+    draws
+        Variables of the notation table, or any others, whose dims are then numbered.
+    coords
+        As from `coordinates`.
+    chains
+        How many equal parts to cut the draws into. Independent draws have no chains of their own, but ArviZ's
+        diagnostics want some to compare.
+    attrs
+        Attributes of the posterior group: method, seed, versions.
+    """
+    import xarray as xr
+
+    variables = {}
+    for name, values in draws.items():
+        array = np.asarray(values)
+        array = array.reshape(chains, -1, *array.shape[1:])
+        inner = DIMS.get((name, array.ndim - 2), tuple(f"{name}_dim_{i}" for i in range(array.ndim - 2)))
+        variables[name] = (("chain", "draw", *inner), array)
+    used = {dim for dims, _ in variables.values() for dim in dims}
+    n_draws = next(iter(variables.values()))[1].shape[1]
+    indices = {"chain": np.arange(chains), "draw": np.arange(n_draws)}
+    labels = indices | {dim: list(names) for dim, names in coords.items() if dim in used}
+    stamped = {"inference_library": "bayes_gda", "inference_library_version": __version__, **(attrs or {})}
+    posterior = xr.Dataset(variables, coords=labels, attrs=stamped)
+    return xr.DataTree.from_dict({"posterior": posterior})

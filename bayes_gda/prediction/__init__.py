@@ -1,0 +1,1 @@
+"""From posteriors to predictions: discriminant functions, predictive distributions, decisions."""

@@ -1,0 +1,49 @@
+"""Bayesian logistic regression for two classes.
+
+    w ~ N(m₀, S₀)                                 weights, the intercept first
+    a_i = wᵀφ(x_i)                                activation
+    y_i ~ Bernoulli(σ(a_i)),   σ(a) = 1/(1 + e⁻ᵃ)
+
+or, with a hierarchical scale, τ ~ HalfNormal(s) and slopes w_j | τ ~ N(0, τ²). The log-odds of class 1 are linear in
+φ(x). Only p(y | x) is modelled: nothing is assumed of how x is distributed.
+"""
+
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
+from bayes_gda.inference.labels import coordinates
+from bayes_gda.inference.priors import HierarchicalScale, Normal
+from bayes_gda.models.weights import weights
+
+
+def build(
+    data: Dataset,
+    prior: Normal | HierarchicalScale | None = None,
+    *,
+    features: FeatureMap | None = None,
+) -> pm.Model:
+    """Write logistic regression as a PyMC model; class 1 is the second of `data.class_names`.
+
+    Parameters
+    ----------
+    data
+        Rows of two classes.
+    prior
+        Prior of the weights on `features`; None for sd 2.5 on slopes and 5 on the intercept.
+    features
+        A fitted feature map φ; None standardises and adds an intercept.
+    """
+    if data.K != 2:
+        raise DataError(f"Logistic regression has two classes; the data have {data.K}. Use softmax.")
+    phi = features or FeatureMap.fit(data.X, data.feature_names)
+    Phi = phi(data.X)
+    m = Phi.shape[1]
+
+    with pm.Model(coords=coordinates(class_names=data.class_names, coefficient_names=phi.names)) as model:
+        w = weights("w", prior or Normal.default(m), m, dims=("coefficient",))
+        a = pt.dot(pm.Data("Phi", Phi), w)
+        pm.Bernoulli("y", logit_p=a, observed=data.y)
+    return model

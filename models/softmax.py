@@ -1,0 +1,57 @@
+"""Bayesian softmax regression for any number of classes.
+
+    w_k ~ N(m₀, S₀)                               weights of class k, the intercept first
+    a_ik = w_kᵀφ(x_i)                             activations
+    y_i ~ Categorical(softmax(a_i)),   softmax(a)_k = eᵃᵏ / Σ_l eᵃˡ
+
+Symmetric coding, the default, gives every class its weights, and the prior holds what the likelihood leaves open: the
+same vector added to all w_k changes nothing. Reference coding sets the weights of the last class to zero, so that w_k
+are log-odds against it. With two classes the difference w₁ − w₀ is the weight vector of logistic regression: N(0, s²) on
+each w_k matches N(0, 2s²) there.
+"""
+
+import pymc as pm
+import pytensor.tensor as pt
+
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.table import Dataset
+from bayes_gda.inference.labels import coordinates
+from bayes_gda.inference.priors import HierarchicalScale, Normal
+from bayes_gda.models.weights import weights
+
+
+def build(
+    data: Dataset,
+    prior: Normal | HierarchicalScale | None = None,
+    *,
+    features: FeatureMap | None = None,
+    reference: bool = False,
+) -> pm.Model:
+    """Write softmax regression as a PyMC model.
+
+    Parameters
+    ----------
+    data
+        Rows of two classes or more.
+    prior
+        Prior of each class's weights on `features`; None for sd 2.5 on slopes and 5 on intercepts.
+    features
+        A fitted feature map φ; None standardises and adds an intercept.
+    reference
+        Whether the last class is the reference, with weights zero.
+    """
+    phi = features or FeatureMap.fit(data.X, data.feature_names)
+    Phi = phi(data.X)
+    m = Phi.shape[1]
+    prior = prior or Normal.default(m)
+    coords = coordinates(class_names=data.class_names, coefficient_names=phi.names)
+
+    with pm.Model(coords=coords | {"free_class": coords["class"][:-1]}) as model:
+        if reference:
+            free = weights("w_free", prior, m, dims=("free_class", "coefficient"))
+            w = pm.Deterministic("w", pt.concatenate([free, pt.zeros((1, m))]), dims=("class", "coefficient"))
+        else:
+            w = weights("w", prior, m, dims=("class", "coefficient"))
+        a = pt.dot(pm.Data("Phi", Phi), w.T)
+        pm.Categorical("y", logit_p=a, observed=data.y)
+    return model
