@@ -11,7 +11,7 @@ from pytensor.tensor import TensorVariable
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.inference.labels import coordinates
+from bayes_gda.data.labels import coordinates
 from bayes_gda.inference.priors import LKJ, NIW
 
 
@@ -52,7 +52,11 @@ def lkj_covariance(name: str, prior: LKJ, classes: int | None = None) -> TensorV
     d = len(prior.m)
     factors = [
         pm.LKJCholeskyCov(
-            f"{name}_chol{tag}", n=d, eta=prior.eta, sd_dist=pm.HalfNormal.dist(prior.scale, shape=d), store_in_trace=False
+            f"{name}_chol{tag}",
+            n=d,
+            eta=prior.eta,
+            sd_dist=pm.HalfNormal.dist(prior.scale, shape=d),
+            store_in_trace=False,
         )[0]
         for tag in ([""] if classes is None else [f"_{k}" for k in range(classes)])
     ]

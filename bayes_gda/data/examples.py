@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats, covariance, finite, frozen
-from bayes_gda.data.encoding import listed, near_misses
 from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import listed, near_misses
 from bayes_gda.errors import DataError, MissingDependencyError
 
 if TYPE_CHECKING:

@@ -6,9 +6,7 @@
 and the class of x is the k with the largest δ_k. The parameters are plug-in estimates or a single posterior draw.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,14 +38,6 @@ class Gaussians:
     def __post_init__(self) -> None:
         for name in ("pi", "mu", "Sigma"):
             object.__setattr__(self, name, frozen(getattr(self, name)))
-
-    @classmethod
-    def of_draw(cls, draws: Mapping[str, Floats], s: int) -> Self:
-        """Return the parameters of posterior draw `s`, from `pi`, `mu` and `Sigma` or `sigma2`."""
-        if "sigma2" in draws:
-            sigma2 = draws["sigma2"][s]
-            return cls(draws["pi"][s], draws["mu"][s], sigma2[:, :, None] * np.eye(sigma2.shape[1]))
-        return cls(draws["pi"][s], draws["mu"][s], draws["Sigma"][s])
 
     @property
     def shared(self) -> bool:
@@ -235,11 +225,11 @@ def _check_divisor(divisor: float, model: str) -> None:
 
 
 def _definite(Sigma: Floats, model: str) -> Floats:
-    try:
-        np.linalg.cholesky(Sigma)
-    except np.linalg.LinAlgError:
+    # In correlation units, where scales do not matter; rounding alone leaves eigenvalues of some 1e-16 · d.
+    sd = np.sqrt(np.diagonal(Sigma, axis1=-2, axis2=-1))
+    if not (sd > 0).all() or np.linalg.eigvalsh(Sigma / sd[..., :, None] / sd[..., None, :]).min() < 1e-13:
         raise DataError(
             f"{model}: the estimated covariance is singular, as with collinear features or too few rows. "
             "Drop features, or use the Bayesian model, whose prior keeps it regular."
-        ) from None
+        )
     return Sigma

@@ -12,13 +12,14 @@ For conjugate models the integral is E[π_k] times a Student-t density (`log_joi
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
-from bayes_gda.prediction.discriminant import Gaussians
+from bayes_gda.inference.priors import Seed
 
-# Draws a block in `log_joint_of_draws`: 1000 draws × 1000 rows × 3 classes are 24 MB.
-DRAW_BLOCK = 1000
+# Numbers in a block of draws × rows × classes × features: 4·10⁶ doubles are 32 MB, whatever the data's size.
+BLOCK = 4_000_000
 
 
 def log_class_probabilities(log_joint: Floats) -> Floats:
@@ -27,8 +28,8 @@ def log_class_probabilities(log_joint: Floats) -> Floats:
     return out
 
 
-def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
-    """Return log (1/S) Σ_s p(x, y=k | θ_s) (n, K): the generative predictive of S posterior draws.
+def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
+    """Return log p(x, y=k | θ_s) (S, n, K) for each of S draws.
 
     Parameters
     ----------
@@ -37,10 +38,58 @@ def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
     X
         (n, d) features.
     """
-    S, K = draws["pi"].shape
+    mu = draws["mu"]
+    d = X.shape[1]
+    if "sigma2" in draws:
+        sd = np.sqrt(draws["sigma2"])
+        # |(x − μ)/σ|², summed over features
+        z = (X[None, :, None, :] - mu[:, None]) / sd[:, None]
+        squares, log_det = np.einsum("snkd,snkd->snk", z, z), np.log(sd).sum(axis=-1)
+    else:
+        Sigma = draws["Sigma"] if draws["Sigma"].ndim == 4 else draws["Sigma"][:, None]
+        L = np.linalg.cholesky(Sigma)
+        # z = L⁻¹(x − μ): one inverse a draw serves all rows as a matrix product.
+        white = np.linalg.inv(L)
+        z = white @ X.T - white @ mu[..., None]
+        squares = np.moveaxis(np.einsum("skdn,skdn->skn", z, z), 1, 2)
+        log_det = np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+    out: Floats = (np.log(draws["pi"]) - log_det)[:, None] - 0.5 * squares - 0.5 * d * np.log(2 * np.pi)
+    return out
+
+
+def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
+    """Return log (1/S) Σ_s p(x, y=k | θ_s) (n, K): the generative predictive of S posterior draws.
+
+    Parameters are those of `log_joint_per_draw`; memory does not grow with S.
+    """
+    S, K, d = draws["mu"].shape
+    step = max(1, BLOCK // max(1, X.shape[0] * K * d))
     total = np.full((len(X), K), -np.inf)
-    for start in range(0, S, DRAW_BLOCK):
-        part = {name: value[start : start + DRAW_BLOCK] for name, value in draws.items()}
-        blocks = np.stack([Gaussians.of_draw(part, s).log_joint(X) for s in range(len(part["pi"]))])
-        total = np.logaddexp(total, logsumexp(blocks, axis=0))
+    for start in range(0, S, step):
+        part = {name: value[start : start + step] for name, value in draws.items()}
+        total = np.logaddexp(total, logsumexp(log_joint_per_draw(part, X), axis=0))
     return total - np.log(S)
+
+
+def draw_rows(draws: Mapping[str, Floats], *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
+    """Draw one new labelled row (x, y) for each posterior draw: y ~ π, then x ~ N(μ_y, Σ_y).
+
+    Parameters
+    ----------
+    draws
+        As in `log_joint_per_draw`, from any method, or from the prior.
+
+    Returns
+    -------
+    (S, d) features and (S,) class codes.
+    """
+    rng = np.random.default_rng(random_seed)
+    S, K, d = draws["mu"].shape
+    # Inverse of the cumulative distribution of π; the last class takes what rounding leaves.
+    y = (rng.random((S, 1)) > np.cumsum(draws["pi"], axis=1)[:, : K - 1]).sum(axis=1)
+    rows = np.arange(S)
+    z = rng.standard_normal((S, d))
+    if "sigma2" in draws:
+        return draws["mu"][rows, y] + np.sqrt(draws["sigma2"][rows, y]) * z, y
+    Sigma = draws["Sigma"] if draws["Sigma"].ndim == 3 else draws["Sigma"][rows, y]
+    return draws["mu"][rows, y] + (np.linalg.cholesky(Sigma) @ z[:, :, None])[..., 0], y

@@ -254,6 +254,70 @@ def test_arrays_have_no_encoding(rows):
         rows.encode(islands())
 
 
+def test_a_new_table_with_labels_keeps_the_class_codes():
+    data = Dataset.from_frame(islands(), target="species")
+    new = islands().iloc[[3, 0]]  # Gentoo alone, and Dream alone: on their own they would be coded otherwise
+    test = data.encode_labelled(new.rename(columns={"species": "truth"}), target="truth")
+    assert test == data.subset([3, 0])
+    assert test.encoding is data.encoding
+    np.testing.assert_array_equal(test.class_counts, [0, 2])
+    assert data.encode_labelled(islands(), target="species") == data
+
+
+def test_new_labels_may_be_of_another_dtype():
+    df = islands().assign(species=[2, 1, 1, 2, 2, 1])
+    data = Dataset.from_frame(df, target="species")
+    for dtype in (float, object, "Int64", "category"):
+        assert data.encode_labelled(df.astype({"species": dtype}), target="species") == data
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"species": ["Gentoo", "Adeli", "Adelie", "Chinstrap", "Gentoo", "Adelie"]},
+            "Class 'Adeli' of target 'species' (row 2) is unknown; the known classes are 'Adelie', 'Gentoo'. "
+            "Correct it, or fit again with this class.",
+        ),
+        ({"species": 1}, "Class 1 of target 'species' (row 1) is unknown"),
+        (
+            {"species": pd.Series([[1]] * 6)},
+            "Class [1] of target 'species' (row 1) is unknown",
+        ),
+        (
+            {"species": ["Gentoo", None, "Adelie", nan, "Gentoo", "Adelie"]},
+            "Target 'species' is missing in 2 rows; fill in the labels, or drop these rows.",
+        ),
+        ({"species": pd.date_range("2024-01-01", periods=6)}, "Target 'species' holds dates or times (datetime64"),
+        ({"island": "Dreem"}, "Level 'Dreem' of column 'island' (row 1) is unknown"),
+        ({"mass": nan}, "Missing values in 'mass' (6); fill them in"),
+    ],
+)
+def test_bad_new_table_with_labels(change, message):
+    data = Dataset.from_frame(islands(), target="species")
+    with pytest.raises(DataError, match=re.escape(message)):
+        data.encode_labelled(islands().assign(**change), target="species")
+
+
+def test_new_table_with_labels_and_gaps():
+    data = Dataset.from_frame(islands(), target="species")
+    assert data.encode_labelled(islands().assign(mass=nan), target="species", missing="keep").has_missing
+    with pytest.raises(DataError, match='must be "error" or "keep" for new rows'):
+        data.encode_labelled(islands(), target="species", missing="drop")
+
+
+def test_new_table_with_labels_needs_its_columns_and_rows(rows):
+    data = Dataset.from_frame(islands(), target="species")
+    with pytest.raises(DataError, match=r"no target column 'specie'\. Did you mean 'species'\?"):
+        data.encode_labelled(islands(), target="specie")
+    with pytest.raises(DataError, match="no column 'mass'"):
+        data.encode_labelled(islands().drop(columns="mass"), target="species")
+    with pytest.raises(DataError, match="The table is empty: 5 columns, but no rows"):
+        data.encode_labelled(islands().iloc[:0], target="species")
+    with pytest.raises(DataError, match="made from arrays cannot encode a table"):
+        rows.encode_labelled(islands().assign(species="a"), target="species")
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
@@ -443,6 +507,34 @@ def test_missing_values_are_counted_by_column():
         Dataset.from_frame(table(**{f"c{j}": [nan, 1, 2, 3] for j in range(9)}), target="y")
 
 
+@pytest.mark.parametrize("dtype", ["Float64", "double[pyarrow]"])
+def test_nan_in_a_nullable_column_is_missing(dtype):
+    cells = pd.Series([1.0, 0.0, 0.0, 2.0], dtype=dtype)
+    cells = cells / cells.where(cells != 0, 0.0)  # 0/0 is NaN, which pandas does not count as missing here
+    with pytest.raises(DataError, match=r"Missing values in 'a' \(2\)"):
+        Dataset.from_frame(table(a=cells), target="y")
+
+
+@pytest.mark.parametrize("dtype", [float, "Float64", "double[pyarrow]"])
+def test_both_zeros_are_one_level(dtype):
+    df = table(a=pd.Series([0.0, -0.0, 1.0, 1.0], dtype=dtype))
+    assert Dataset.from_frame(df, target="y", categorical=["a"]).feature_names[0] == "a[1]"
+
+
+def test_lists_are_no_levels():
+    with pytest.raises(DataError, match="Column 'a' has a label of type list"):
+        Dataset.from_frame(table(a=[[1], [2], [1], [2]]), target="y", categorical=["a"])
+    data = Dataset.from_frame(table(a=["p", "q", "p", "q"]), target="y")
+    with pytest.raises(DataError, match=r"Level \[1\] of column 'a' \(row 2\) is unknown"):
+        data.encode(table(a=["p", [1], "p", "q"]))
+
+
+def test_huge_numbers_are_numbers():
+    assert Dataset.from_frame(table(a=[1e300, -1e300, 1, 2]), target="y").X[0, 0] == 1e300
+    with pytest.raises(DataError, match="Column 'a' is constant"):
+        Dataset.from_frame(table(a=[1e300] * 4), target="y")
+
+
 def test_drop_leaves_the_complete_rows():
     df = table(a=[1, nan, 3, 4]).assign(y=["u", "v", None, "v"])
     df = pd.concat([df, df.iloc[[0]].assign(a=8)])
@@ -540,6 +632,41 @@ def test_gaps_in_arrays():
         Dataset.from_arrays([[nan, np.inf], [1, 2], [2, 3], [3, 4]], [0, 1, 1, 0], missing="drop")
 
 
+def test_values_whose_sum_overflows_are_finite():
+    X = np.array([[1.7e308, 1], [1.7e308, 2], [1, 2]])
+    assert not Dataset.from_arrays(X, [0, 1, 1]).has_missing
+    with pytest.raises(DataError, match=r"Missing values in 'x2' \(1\)"):
+        Dataset.from_arrays(np.where(X == 1, nan, X)[:2], [0, 1])
+
+
+def test_a_column_may_vary_in_its_last_row_alone():
+    X = np.arange(3000.0)[:, None] * [1, 0]
+    y = np.arange(3000) % 2
+    with pytest.raises(DataError, match=r"Column 'x2' is constant \(0 in all 3000 rows\)"):
+        Dataset.from_arrays(X, y)
+    X[-1, 1] = 1
+    assert Dataset.from_arrays(X, y).d == 2
+    X[:-1, 1] = nan
+    with pytest.raises(DataError, match=r"Column 'x2' is constant \(1 in all 1 rows\)"):
+        Dataset.from_arrays(X, y, missing="keep")
+
+
+def test_drop_without_any_label():
+    for y in ([None] * 3, [nan] * 3):
+        with pytest.raises(DataError, match=r"`y` is missing in 3 rows; fill in the labels\."):
+            Dataset.from_arrays([[1], [2], [4]], y, missing="drop")
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "u8", "f4", "f8", object])
+def test_integer_labels_of_any_range(dtype):
+    y = np.array([100, 3, 100, 3, 7], dtype=dtype)
+    far = np.array([-128, 127, -128, 127, 0] * 60, dtype="i1")  # whose range i1 cannot hold
+    assert Dataset.from_arrays([[1], [2], [4], [5], [6]], y).class_names == (3, 7, 100)
+    data = Dataset.from_arrays(np.arange(300.0)[:, None], far)
+    assert data.class_names == (-128, 0, 127)
+    assert [data.class_names[k] for k in data.y] == far.tolist()
+
+
 @pytest.mark.parametrize(
     ("y", "message"),
     [
@@ -580,6 +707,7 @@ def test_bad_labels(y, message):
         ({"y": [0, -1, 0], "class_names": ["u", "v"]}, "`y` must hold codes in 0…1"),
         ({"y": ["u", "v", "v"], "class_names": ["u", "v"]}, "`y` must hold integer codes; got 'u'."),
         ({"y": [True, False, True], "class_names": ["u", "v"]}, "`y` must hold integer codes; got True."),
+        ({"y": [0, 10**20, 0], "class_names": ["u", "v"]}, f"`y` must hold integer codes; got {10**20}."),
         ({"missing": None}, "`missing` must be one of 'error', 'drop', 'keep'; got None."),
     ],
 )

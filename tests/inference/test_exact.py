@@ -10,10 +10,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.naive_bayes import GaussianNB
 
 from bayes_gda.data.examples import load_example
+from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.inference.exact import lda_posterior, log_student, naive_posterior, qda_posterior
-from bayes_gda.inference.labels import coordinates, to_datatree
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet
 from bayes_gda.prediction.predictive import log_class_probabilities
 

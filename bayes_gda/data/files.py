@@ -1,0 +1,65 @@
+"""Read a data frame from a file of text or of Arrow's binary types."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from bayes_gda.data.validate import check_distinct, near_misses
+from bayes_gda.errors import DataError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pandas as pd
+
+# The file types, with the separator of those that are text.
+_KINDS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None, ".feather": None}
+
+
+def read_frame(path: Path) -> pd.DataFrame:
+    """Read a file whose name says its type; whatever is wrong with it is a `DataError`."""
+    import pandas as pd
+
+    kind = next((kind for kind in _KINDS if path.name.lower().endswith(kind)), None)
+    if kind is None:
+        raise DataError(f"Cannot tell the type of {str(path)!r}; name it as one of {', '.join(_KINDS)}.")
+    if not path.exists():
+        siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
+        raise DataError(f"No such file: {str(path)!r}.{near_misses(path.name, siblings) or ' Check the path.'}")
+    try:
+        if kind == ".parquet":
+            return pd.read_parquet(path)
+        if kind == ".feather":
+            return pd.read_feather(path)
+        return _read_text(path, str(_KINDS[kind]))
+    except DataError:
+        raise
+    except (ValueError, OSError, EOFError, NotImplementedError, zlib.error) as error:
+        cause = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise DataError(
+            f"Cannot read {str(path)!r} as {kind[1:]}: {cause}. Check that the file is whole and of that type."
+        ) from error
+
+
+def _read_text(path: Path, separator: str) -> pd.DataFrame:
+    import pandas as pd
+
+    options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig"}
+    header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
+    # Pandas would rename the second of two equal names to `a.1`, and call a nameless column `Unnamed: 0`.
+    check_distinct(header, "Column name")
+    if "" in header:
+        where = header.index("") + 1
+        raise DataError(
+            f"Column {where} of {str(path)!r} has no name; if it holds row names, write the file without them."
+        )
+    with warnings.catch_warnings():
+        # Without index_col, rows longer than the header would become an index; with it they lose their end.
+        warnings.simplefilter("error", pd.errors.ParserWarning)
+        try:
+            df: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
+        except pd.errors.ParserWarning:
+            raise ValueError("some rows have more fields than the header") from None
+    return df

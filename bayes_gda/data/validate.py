@@ -1,0 +1,180 @@
+"""Checks of tables, each of which raises one line that says what to do, and the phrases that these lines share.
+
+Row numbers in messages count the data rows from 1: in a CSV file without blank lines, row i is on line i + 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats
+from bayes_gda.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+type Missing = Literal["error", "drop", "keep"]
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+def check_frame(df: pd.DataFrame) -> None:
+    """Check that `df` is a data frame with distinct text names."""
+    import pandas as pd
+
+    if not isinstance(df, pd.DataFrame):
+        raise DataError(f"The table must be a pandas DataFrame; got {type(df).__name__}.")
+    names = list(df.columns)
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"Column names must be text; got {name!r}. Use df.rename(columns=str).")
+    check_distinct(names, "Column name")
+
+
+def check_target(df: pd.DataFrame, target: str) -> None:
+    """Check that `df` is a data frame with distinct text names, one of them the target."""
+    check_frame(df)
+    if target not in df.columns:
+        raise DataError(f"The table has no target column {target!r}.{columns_hint(target, df.columns)}")
+
+
+def check_filled(df: pd.DataFrame) -> None:
+    """Check that `df` has rows."""
+    if not len(df):
+        raise DataError(f"The table is empty: {len(df.columns)} columns, but no rows. Add rows.")
+
+
+def check_categorical(categorical: Iterable[str], features: list[str], target: str) -> set[str]:
+    """Return the set of columns to take as categorical, all of them features."""
+    if isinstance(categorical, str):
+        raise DataError(f"`categorical` must be a list of columns; got {categorical!r}. Use [{categorical!r}].")
+    categorical = set(categorical)
+    for name in sorted(categorical - set(features), key=str):
+        if name == target:
+            raise DataError(f"`categorical` names the target {target!r}, whose classes need no coding; leave it out.")
+        raise DataError(f"`categorical` names {name!r}, which is no column.{columns_hint(name, features)}")
+    return categorical
+
+
+def check_distinct(names: Sequence[Any], what: str) -> None:
+    """Check that no name appears twice."""
+    if len(set(names)) < len(names):
+        name = next(name for name in names if list(names).count(name) > 1)
+        raise DataError(f"{what} {name!r} appears {list(names).count(name)} times; rename or drop the copies.")
+
+
+def check_varies(name: str, values: Sequence[Any], present: int, n: int) -> None:
+    """Check that a column has two distinct values, given those that it has, and how many of its n rows have one."""
+    if not len(values):
+        raise DataError(f"Column {name!r} has no values: all {n} rows are missing. Drop the column.")
+    if len(values) == 1:
+        raise DataError(f"Column {name!r} is constant ({values[0]!r} in all {present} rows). Drop the column.")
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def finite_sum(X: Floats) -> bool:
+    """Return whether the sum of X is finite, which shows in one quick pass that all its values are.
+
+    The converse does not hold, as the sum may overflow: a False says to look at the values.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
+
+
+def check_infinite(columns: Mapping[str, Floats]) -> None:
+    """Check that no column has infinite values."""
+    counts = {name: int(np.isinf(cells).sum()) for name, cells in columns.items()}
+    if any(counts.values()):
+        raise DataError(
+            f"Infinite values, or numbers too large for float64, in {_counted(counts)}; correct or drop these rows."
+        )
+
+
+def check_missing(gaps: Mapping[str, NDArray[np.bool_]], remedy: str) -> None:
+    """Check that there are no missing values, given where each column has them."""
+    counts = {name: int(gap.sum()) for name, gap in gaps.items()}
+    if any(counts.values()):
+        raise DataError(f"Missing values in {_counted(counts)}; {remedy}")
+
+
+def check_option(missing: str) -> None:
+    """Check that `missing` is a known way to treat missing values."""
+    options = get_args(Missing.__value__)
+    if missing not in options:
+        raise DataError(f"`missing` must be one of {listed(options)}; got {missing!r}.")
+
+
+def check_labelled(unlabelled: NDArray[np.bool_], what: str, remedy: str) -> None:
+    """Check that every row has a label."""
+    if count := int(unlabelled.sum()):
+        rows = "1 row" if count == 1 else f"{count} rows"
+        raise DataError(f"{what} is missing in {rows}; {remedy}")
+
+
+def complete_rows(
+    gaps: Mapping[str, NDArray[np.bool_]], unlabelled: NDArray[np.bool_], what: str, missing: Missing
+) -> NDArray[np.bool_] | None:
+    """Return which rows to keep, None for all of them; or raise, as `missing` says.
+
+    Parameters
+    ----------
+    gaps
+        Where each column has missing values; a column without them may be left out.
+    unlabelled
+        (n,) where the label is missing.
+    what
+        What holds the labels, to open a message.
+    missing
+        What a missing value does: raise ("error"), drop its row ("drop"), or stay ("keep").
+    """
+    if missing != "drop":
+        check_labelled(unlabelled, what, 'fill in the labels, or pass missing="drop".')
+        if missing == "error":
+            check_missing(gaps, 'drop these rows with missing="drop" or keep the gaps with missing="keep".')
+        return None
+    if unlabelled.all():
+        check_labelled(unlabelled, what, "fill in the labels.")
+    keep = ~unlabelled
+    for gap in gaps.values():
+        keep &= ~gap
+    if not keep.any():
+        worst = max(gaps, key=lambda name: int(gaps[name].sum()))
+        raise DataError(
+            f"No row is complete; {worst!r} has most gaps ({gaps[worst].sum()} of {len(keep)}). Drop that column."
+        )
+    return None if keep.all() else keep
+
+
+# -- phrases -----------------------------------------------------------------------------------------------------------
+
+
+def _counted(counts: dict[str, int], limit: int = 6) -> str:
+    bad = [f"{name!r} ({count})" for name, count in counts.items() if count]
+    return ", ".join(bad[:limit]) + (f" and {len(bad) - limit} more columns" if len(bad) > limit else "")
+
+
+def listed(values: Iterable[Any], limit: int = 12) -> str:
+    """Return a comma-separated list for a message, cut after `limit` entries."""
+    values = list(values)
+    rest = f" and {len(values) - limit} more" if len(values) > limit else ""
+    return ", ".join(repr(value) for value in values[:limit]) + rest
+
+
+def near_misses(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean …?" for an unknown name, or nothing if no known one is near."""
+    by_lower = {k.lower().strip(): k for k in known}
+    near = [by_lower[k] for k in difflib.get_close_matches(str(name).lower().strip(), by_lower)]
+    return f" Did you mean {listed(near)}?" if near else ""
+
+
+def columns_hint(name: str, columns: Iterable[str]) -> str:
+    """Return the end of a message on an unknown column: those that are near, or else all."""
+    columns = list(columns)
+    return near_misses(name, columns) or f" The columns are {listed(columns)}."
