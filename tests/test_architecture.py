@@ -13,7 +13,7 @@ PACKAGE = ROOT / "bayes_gda"
 # The stations, in the order of the flow. A module belongs to the first entry that its dotted name starts with.
 # Priors stand before the models, which are functions of data and priors; the rest of inference stands after them.
 STATIONS = [
-    ("_version", "errors", "checks"),
+    ("_version", "errors", "checks", "linalg"),
     ("data",),
     ("inference.priors",),
     ("models",),
@@ -35,6 +35,7 @@ NUMPY_ONLY = (
     "prediction",
     "data.moments",
     "data.features",
+    "linalg",
 )
 FREE_OF_HEAVY = {"numpy", "scipy", "arviz_stats", "bayes_gda"}
 
@@ -55,7 +56,7 @@ MODULES |= {f"models.{p.stem}".removesuffix(".__init__"): p for p in sorted((ROO
 
 
 def imports(path):
-    """Every module that a file imports, wherever in the file; names under TYPE_CHECKING cost nothing and do not count."""
+    """Every module that a file imports, wherever in it; names under TYPE_CHECKING cost nothing and do not count."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = {
         id(inner)

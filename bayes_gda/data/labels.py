@@ -49,6 +49,7 @@ def to_datatree(
     coords: Mapping[str, Sequence[str]],
     *,
     chains: int = 1,
+    dims: Mapping[str, Sequence[str | None]] | None = None,
     attrs: Mapping[str, Any] | None = None,
 ) -> "xr.DataTree":
     """Label draws `{name: (chains·draws, …)}` as the `posterior` group of a DataTree.
@@ -62,6 +63,9 @@ def to_datatree(
     chains
         How many equal parts to cut the draws into. Independent draws have no chains of their own, but ArviZ's
         diagnostics want some to compare.
+    dims
+        Trailing dims of each variable, for models other than ours; None, or a variable not in it, goes by the
+        notation table.
     attrs
         Attributes of the posterior group: method, seed, versions.
     """
@@ -71,9 +75,11 @@ def to_datatree(
     for name, values in draws.items():
         array = np.asarray(values)
         array = array.reshape(chains, -1, *array.shape[1:])
-        inner = DIMS.get((name, array.ndim - 2), tuple(f"{name}_dim_{i}" for i in range(array.ndim - 2)))
+        numbered = tuple(f"{name}_dim_{i}" for i in range(array.ndim - 2))
+        given = (dims or {}).get(name, DIMS.get((name, array.ndim - 2), numbered))
+        inner = tuple(dim or number for dim, number in zip(given, numbered, strict=True))
         variables[name] = (("chain", "draw", *inner), array)
-    used = {dim for dims, _ in variables.values() for dim in dims}
+    used = {dim for names, _ in variables.values() for dim in names}
     n_draws = next(iter(variables.values()))[1].shape[1]
     indices = {"chain": np.arange(chains), "draw": np.arange(n_draws)}
     labels = indices | {dim: list(names) for dim, names in coords.items() if dim in used}

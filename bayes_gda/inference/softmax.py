@@ -19,17 +19,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
-from bayes_gda.inference.logistic import (
-    BLOCK_DRAWS,
-    GaussianTerms,
-    block_rows,
-    check_design,
-    check_rows,
-    gram,
-    product,
-    row_blocks,
-)
+from bayes_gda.inference.logistic import GaussianTerms
 from bayes_gda.inference.priors import Normal
+from bayes_gda.linalg import block_rows, check_design, check_rows, draw_blocks, gram, product, row_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -214,9 +206,8 @@ class SoftmaxTarget:
         """Draws, rows and the activations A = WΦᵀ (draws, K, rows), block by block; each A is new."""
         R, m = self.shape
         W = np.reshape(np.asarray(w, dtype=np.float64), (-1, R, m))
-        for i in range(0, len(W), BLOCK_DRAWS):
-            draws = slice(i, min(i + BLOCK_DRAWS, len(W)))
-            count = draws.stop - i
+        for draws in draw_blocks(len(W)):
+            count = draws.stop - draws.start
             for rows in row_blocks(self.n, max(count * self.K, self._width)):
                 A = np.zeros((count, self.K, rows.stop - rows.start))
                 A[:, :R] = product(W[draws].reshape(-1, m), self.Phi[rows].T).reshape(count, R, -1)

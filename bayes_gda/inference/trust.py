@@ -5,7 +5,7 @@ things: how far q is from p (the tail index k̂ of their Pareto fit, and the eff
 posterior is (the weighted draws), and what the evidence is (their mean).
 
     1. Weigh draws of the Laplace approximation itself: k̂ and ESS/S of the raw approximation.
-    2. Draw from better proposals, fitted in two rounds, until most draws count: the corrected posterior.
+    2. Draw from better proposals, refitted round by round while that pays: the corrected posterior.
     3. Compare what the user acts on: means, spreads, and the probabilities of given rows.
 
 `trusted`     the fast answer differs from the corrected one by less than a tolerance: use it.
@@ -38,6 +38,13 @@ Verdict = Literal["trusted", "corrected", "needs-mcmc"]
 DRAWS = 4000
 # Effective draws below which weighted means are too rough to act on: their error is then 5 % of a posterior sd.
 ENOUGH = 400.0
+# Effective draws to aim for: they put the error of a mean at 2 % of a posterior sd.
+WANTED = 3000.0
+# A refit must add this share of its draws to the effective ones to be followed by another; and there are at most so many.
+PAYS = 0.01
+ROUNDS = 5
+# The last round may have so many times the draws of the others.
+MOST = 8
 # How far a probability may move before the fast answer is not good enough.
 TOLERANCE = 0.02
 # Without rows to predict, the posterior itself is compared: shifts in sd, and the effective share of draws. A tenth of
@@ -179,7 +186,7 @@ def assess(
     tolerance
         How far a probability may move for the verdict `trusted`.
     draws
-        Draws of each round; three rounds evaluate the target at 3 × `draws` points.
+        Draws of each round; the target is evaluated at 2 to 14 times as many points.
     random_seed
         The verdict is a Monte Carlo estimate; the same seed gives the same one.
     """
@@ -202,9 +209,9 @@ def assess(
         "corrected_k": corrected_k,
         "corrected_ess_fraction": corrected_ess,
     }
-    verdict, reason, next_step = _pronounce(figures, mean_shift, sd_ratio, shift, draws, tolerance)
+    verdict, reason, next_step = _pronounce(figures, mean_shift, sd_ratio, shift, len(w), tolerance)
     # log (1/S) Σ r_s and, by the delta method, the relative error of that mean.
-    log_evidence = float(logsumexp(ratios) - np.log(draws))
+    log_evidence = float(logsumexp(ratios) - np.log(len(w)))
     relative = np.exp(ratios - log_evidence)
     return Trust(
         verdict,
@@ -212,7 +219,7 @@ def assess(
         next_step,
         **figures,
         log_evidence=log_evidence,
-        log_evidence_error=float(relative.std() / np.sqrt(draws)),
+        log_evidence_error=float(relative.std() / np.sqrt(len(w))),
         mean_shift=mean_shift,
         sd_ratio=sd_ratio,
         shift=shift,
@@ -224,20 +231,41 @@ def assess(
 def _correct(
     target: LogDensity, proposal: SplitT, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, float, float]:
-    """Draw, weigh and refit twice; return the round with the most effective draws."""
-    best = None
-    for _ in range(3):
-        w, log_q = proposal.draw(draws, rng)
-        ratios = target.log_density(w) - log_q
-        log_weights, k, ess = smooth(ratios)
-        if best is None or ess > best[4]:
-            best = (w, ratios, log_weights, k, ess)
-        # Refit to the best round so far. Fewer effective draws than parameters cannot carry a covariance.
-        if best[4] * draws < 2 * w.shape[1]:
+    """Fit a proposal round by round, then weigh fresh draws of it; return draws, log ratios, log weights, k̂, ESS/S.
+
+    The fits use the draws of all rounds, each weighed against the mixture of all proposals so far (Cornuet et al. 2012),
+    so that a bad first round neither spoils the weights nor the next fit. The answer does not use them: weights of draws
+    that a proposal was fitted to are biased (we measured the log evidence four standard errors low).
+    """
+    proposals, effective = [proposal], 0.0
+    pool, log_p = np.empty((0, len(proposal.location))), np.empty(0)
+    log_q: list[Floats] = []  # of each proposal at all draws
+    for _ in range(ROUNDS):
+        fresh = _weigh(target, proposals[-1], draws, rng)
+        if fresh[4] * draws >= WANTED:
+            return fresh
+        w, own, *_ = fresh
+        own_q = proposals[-1].log_density(w)
+        pool, log_p = np.vstack([pool, w]), np.append(log_p, own + own_q)
+        log_q = [np.append(old, q.log_density(w)) for old, q in zip(log_q, proposals, strict=False)]
+        log_q.append(proposals[-1].log_density(pool))
+        log_weights, _, share = smooth(log_p - (logsumexp(log_q, axis=0) - np.log(len(proposals))))
+        gained, effective = share * len(pool) - effective, share * len(pool)
+        # Fewer effective draws than twice the parameters cannot carry a covariance.
+        if gained < PAYS * draws or effective < 2 * pool.shape[1]:
             break
-        proposal = SplitT.from_weighted(best[0], np.exp(best[2]))
-    assert best is not None
-    return best
+        proposals.append(SplitT.from_weighted(pool, np.exp(log_weights)))
+    # As many fresh draws as it takes, within reason, at the share that the last round had.
+    size = int(np.clip(WANTED / max(fresh[4], 1e-9), draws, MOST * draws))
+    return _weigh(target, proposals[-1], size, rng)
+
+
+def _weigh(
+    target: LogDensity, proposal: SplitT, size: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats, float, float]:
+    w, log_q = proposal.draw(size, rng)
+    ratios = target.log_density(w) - log_q
+    return w, ratios, *smooth(ratios)
 
 
 def _compare(predictor: Predictor, posterior: GaussianPosterior, w: Floats, weight: Floats) -> PredictionShift:
@@ -271,8 +299,8 @@ def _pronounce(
     raw = f"k̂ = {k:.2f}, {ess:.0%} of the draws effective"
     if better_k >= threshold or effective < ENOUGH:
         reason = (
-            f"Even the corrected approximation is far from the posterior (k̂ = {better_k:.2f}, {effective:.0f} of {draws} "
-            "draws effective), so nothing here measures its error."
+            f"Even the corrected approximation is far from the posterior (k̂ = {better_k:.2f}, {effective:.0f} of {draws}"
+            " draws effective), so nothing here measures its error."
         )
         return "needs-mcmc", reason, "Sample the posterior: inference='mcmc'."
     moved = float(np.abs(mean_shift).max())
