@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bayes_gda.data.moments import Moments
     from bayes_gda.data.table import Dataset, read_table
     from bayes_gda.errors import BayesGDAError, ConvergenceError, DataError, MissingDependencyError, PriorError
+    from bayes_gda.inference.adapter import laplace, trust
     from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 
 # Where each public name lives.
@@ -31,8 +32,10 @@ _HOME = {
     "NIW": "inference.priors",
     "Normal": "inference.priors",
     "PriorError": "errors",
+    "laplace": "inference.adapter",
     "load_example": "data.examples",
     "read_table": "data.table",
+    "trust": "inference.adapter",
 }
 
 __all__ = [
@@ -50,8 +53,10 @@ __all__ = [
     "Normal",
     "PriorError",
     "__version__",
+    "laplace",
     "load_example",
     "read_table",
+    "trust",
 ]
 
 

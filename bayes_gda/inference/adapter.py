@@ -78,7 +78,7 @@ class ModelDensity:
             outputs = [model.logp(), *model.replace_rvs_by_values(model.unobserved_RVs)]
             (log_p, *variables), w = join_nonshared_inputs(point, outputs, model.value_vars)
             W = pt.matrix("W", shape=(None, len(raveled.data)))
-            batch = vectorize_graph([log_p, pytensor.grad(log_p, w), *variables], {w: W})
+            batch = vectorize_graph([log_p, pytensor.grad(log_p, w, disconnected_inputs="ignore"), *variables], {w: W})
         graphs = {"input": W, "value": batch[0], "value and gradient": batch[:2], "variables": batch[2:]}
         names = tuple(
             f"{name}[{', '.join(map(str, index))}]" if shape else name

@@ -23,6 +23,8 @@ from bayes_gda.inference.priors import Seed
 # Stop when the next Newton step is shorter than this many posterior standard deviations; that step is still taken, and
 # leaves an error of its square.
 TOLERANCE = 1e-6
+# A step this short changes the log density by 1e-14 and H by a part in 10⁷: the next look at the data is saved.
+NEGLIGIBLE = 1e-7
 MAX_ITERATIONS = 100
 # Armijo: a step must gain this share of what the slope promises.
 SUFFICIENT = 1e-4
@@ -145,7 +147,8 @@ def laplace_approximation(target: Smooth, start: Floats | None = None) -> Gaussi
     ConvergenceError
         If no maximum is found, or the curvature at it is not positive definite. It carries the point reached.
     """
-    w, value, H, info = find_mode(target, np.zeros(target.dim) if start is None else np.asarray(start, dtype=float))
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # steps too far are seen by their value
+        w, value, H, info = find_mode(target, np.zeros(target.dim) if start is None else np.asarray(start, dtype=float))
     L = _cholesky(H)
     if not info.converged or L is None:
         cause = "the curvature there is not positive definite" if L is None else "the gradient does not vanish"
@@ -172,19 +175,21 @@ def find_mode(target: Smooth, start: Floats) -> tuple[Floats, float, Floats, New
     for n_iter in range(MAX_ITERATIONS):
         step, slope, definite = _newton_step(H, g)
         length = np.sqrt(slope)
+        if definite and length < NEGLIGIBLE:
+            return w + step, value, H, NewtonInfo(True, n_iter + 1, float(length))
+        new = target.value_gradient_precision(w + step)
         if definite and length < TOLERANCE:
-            w_new = w + step
-            new = target.value_gradient_precision(w_new) if length > TOLERANCE**2 else (value, g, H)
-            return w_new, new[0], new[2], NewtonInfo(True, n_iter + 1, float(length))
+            return w + step, new[0], new[2], NewtonInfo(True, n_iter + 1, float(length))
         t, rounding = 1.0, 1e-13 * (1 + abs(value))  # a gain below the rounding of `value` cannot be seen
-        new_value = float(target.log_density(w + step))
-        while not new_value >= value + SUFFICIENT * t * slope - rounding:
-            t /= 2
-            if t < 1e-12:
-                return w, value, H, NewtonInfo(False, n_iter, float(length))
-            new_value = float(target.log_density(w + t * step))
-        w = w + t * step
-        value, g, H = target.value_gradient_precision(w)
+        enough = value + SUFFICIENT * slope * t - rounding
+        if not new[0] >= enough:
+            while not float(target.log_density(w + t * step)) >= enough:
+                t /= 2
+                if t < 1e-12:
+                    return w, value, H, NewtonInfo(False, n_iter, float(length))
+                enough = value + SUFFICIENT * slope * t - rounding
+            new = target.value_gradient_precision(w + t * step)
+        w, (value, g, H) = w + t * step, new
     return w, value, H, NewtonInfo(False, MAX_ITERATIONS, float(length))
 
 
@@ -249,12 +254,15 @@ class FunctionTarget:
         return differentiate(lambda x: np.asarray(self.function(x), dtype=float), w)
 
     def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
-        """Return log p(w), its gradient (dim,) and H (dim, dim)."""
+        """Return log p(w), its gradient (dim,) and H (dim, dim); zeros where the density is zero."""
+        value = float(self.log_density(w))
+        if not np.isfinite(value):
+            return value, np.zeros(self.dim), np.zeros((self.dim, self.dim))
         if self.curvature is not None:
             H = np.asarray(self.curvature(w), dtype=float).reshape(self.dim, self.dim)
         else:
             H = -differentiate(self.gradient, w)
-        return float(self.log_density(w)), self.gradient(w), (H + H.T) / 2
+        return value, self.gradient(w), (H + H.T) / 2
 
 
 def differentiate(function: Callable[[Floats], Floats], w: Floats, scale: Floats | None = None) -> Floats:

@@ -20,6 +20,8 @@ from bayes_gda.errors import ConvergenceError
 
 # Fewer exceedances than this do not fix a shape.
 FEWEST = 5
+# Ratios that vary by less than this are constant but for rounding: the proposal is the target, and there is no tail.
+CONSTANT = 1e-8
 
 
 def smooth(log_ratios: Floats) -> tuple[Floats, float, float]:
@@ -40,7 +42,9 @@ def smooth(log_ratios: Floats) -> tuple[Floats, float, float]:
     tail, cutoff = order[S - M :], max(r[order[S - M - 1]], np.log(np.finfo(float).tiny))
     excess = np.exp(r[tail]) - np.exp(cutoff)
     k = np.inf
-    if M >= FEWEST and excess[0] >= 0 and excess[-1] > excess[0]:
+    if -cutoff < CONSTANT:
+        k = 0.0
+    elif M >= FEWEST and excess[0] >= 0 and excess[-1] > excess[0]:
         k, sigma = fit_pareto(excess)
         if np.isfinite(k):
             # Expected order statistics in place of the observed ones, none above the largest raw ratio.

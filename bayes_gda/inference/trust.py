@@ -40,7 +40,7 @@ DRAWS = 4000
 ENOUGH = 400.0
 # Effective draws to aim for: they put the error of a mean at 2 % of a posterior sd.
 WANTED = 3000.0
-# A refit must add this share of its draws to the effective ones to be followed by another; and there are at most so many.
+# A refit must add this share of its draws to the effective ones to be followed by another; at most so many are made.
 PAYS = 0.01
 ROUNDS = 5
 # The last round may have so many times the draws of the others.
@@ -233,9 +233,9 @@ def _correct(
 ) -> tuple[Floats, Floats, Floats, float, float]:
     """Fit a proposal round by round, then weigh fresh draws of it; return draws, log ratios, log weights, k̂, ESS/S.
 
-    The fits use the draws of all rounds, each weighed against the mixture of all proposals so far (Cornuet et al. 2012),
-    so that a bad first round neither spoils the weights nor the next fit. The answer does not use them: weights of draws
-    that a proposal was fitted to are biased (we measured the log evidence four standard errors low).
+    The fits use the draws of all rounds, each weighed against the mixture of all proposals so far (Cornuet et al.
+    2012), so that a bad first round neither spoils the weights nor the next fit. The answer does not use them: weights
+    of draws that a proposal was fitted to are biased (we measured the log evidence four standard errors low).
     """
     proposals, effective = [proposal], 0.0
     pool, log_p = np.empty((0, len(proposal.location))), np.empty(0)
@@ -299,8 +299,8 @@ def _pronounce(
     raw = f"k̂ = {k:.2f}, {ess:.0%} of the draws effective"
     if better_k >= threshold or effective < ENOUGH:
         reason = (
-            f"Even the corrected approximation is far from the posterior (k̂ = {better_k:.2f}, {effective:.0f} of {draws}"
-            " draws effective), so nothing here measures its error."
+            f"Even the corrected approximation is far from the posterior (k̂ = {better_k:.2f}, {effective:.0f} of "
+            f"{draws} draws effective), so nothing here measures its error."
         )
         return "needs-mcmc", reason, "Sample the posterior: inference='mcmc'."
     moved = float(np.abs(mean_shift).max())

@@ -1,0 +1,79 @@
+"""The promise of the verdict: `trusted` never where a probability is off by more than .02.
+
+Ten data sets from easy to hopeless; the truth is long MCMC of the PyMC model.
+"""
+
+import sys
+
+import numpy as np
+import pymc as pm
+import pytest
+from scipy.special import expit
+
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.table import Dataset
+from bayes_gda.inference.logistic import LogisticTarget
+from bayes_gda.inference.priors import Normal
+from bayes_gda.inference.regression import regression_laplace
+from bayes_gda.inference.skew import lindley_mean
+from bayes_gda.inference.trust import assess
+from bayes_gda.models import logistic
+from bayes_gda.prediction.regression import BinaryPredictor
+
+CASES = {
+    "easy, 2000 rows": (2000, 3, 1.0, 0.0),
+    "easy, 500 rows": (500, 3, 1.0, 0.0),
+    "middling, 150 rows": (150, 5, 1.0, 0.0),
+    "strong effects": (150, 3, 4.0, 0.0),
+    "few rows": (40, 3, 1.0, 0.0),
+    "rare class": (300, 3, 0.5, -4.0),
+    "very rare class": (200, 2, 0.2, -4.5),
+    "20 rows, 15 features": (20, 15, 1.0, 0.0),
+    "separated": (60, 3, np.inf, 0.0),
+    "separated, 30 features": (60, 30, np.inf, 0.0),
+}
+
+
+def simulate(n, d, effect, intercept, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    a = X @ rng.normal(size=d)
+    y = (a > 0).astype(int) if np.isinf(effect) else (rng.random(n) < expit(intercept + effect * a)).astype(int)
+    y[:2] = [0, 1]
+    return Dataset.from_arrays(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_trusted_is_never_said_where_a_probability_is_off_by_more_than_two_hundredths(case, record_property):
+    data = simulate(*CASES[case], seed=list(CASES).index(case))
+    phi = FeatureMap.fit(data.X, data.feature_names)
+    Phi = phi(data.X)
+    target = LogisticTarget(Phi, data.y, Normal.default(Phi.shape[1]))
+    posterior = regression_laplace(target)
+    rows = BinaryPredictor(Phi)
+    result = assess(target, posterior, mean=lindley_mean(posterior, target), predictor=rows)
+    with logistic.build(data):
+        sampled = pm.sample(
+            3000,
+            tune=1000,
+            chains=4,
+            cores=2,
+            random_seed=1,
+            progressbar=False,
+            nuts_sampler="pymc",
+            target_accept=0.9,
+            compile_kwargs={"mode": "NUMBA"},
+        )
+    w = sampled["posterior"]["w"].values.reshape(-1, Phi.shape[1])
+    truth, _ = rows.averaged(w, np.full(len(w), 1 / len(w)))
+    fast_error = np.abs(rows.fast(posterior) - truth).max()
+    corrected, _ = rows.averaged(result.draws, np.exp(result.log_weights))
+    corrected_error = np.abs(corrected - truth).max()
+    found = f"{case}: {result.verdict}, fast off by {fast_error:.3f}, corrected by {corrected_error:.3f}"
+    record_property("found", found)
+    sys.stderr.write(f"\n{found}. {result.reason}\n")
+    if result.verdict == "trusted":
+        assert fast_error <= 0.02
+    if result.verdict in {"trusted", "corrected"}:
+        assert corrected_error <= 0.02
