@@ -7,9 +7,13 @@ part by part in our own threads; the products of a block are cut small enough fo
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import ThreadpoolController
 
 from bayes_gda.checks import Floats, finite
 from bayes_gda.errors import DataError
@@ -42,16 +46,44 @@ def row_blocks(n: int, width: int, *, start: int = 0) -> Iterator[slice]:
 
 def parts(n: int, width: int) -> list[slice]:
     """Cut n rows of `width` numbers into PARTS for the threads, or leave them whole if they are few."""
-    step = n if n < 4 * PARTS * block_rows(width) else -(-n // PARTS)
+    step = max(n, 1) if n < 4 * PARTS * block_rows(width) else -(-n // PARTS)
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def in_threads[T](f: Callable[[slice], T], slices: list[slice]) -> list[T]:
     """Return f of every slice, in order; NumPy lets go of the interpreter's lock, so threads share the work."""
-    if len(slices) == 1:
-        return [f(slices[0])]
+    if len(slices) <= 1:
+        return [f(part) for part in slices]
     with ThreadPoolExecutor(min(PARTS, os.cpu_count() or 1)) as pool:
         return list(pool.map(f, slices))
+
+
+def for_blocks(f: Callable[[slice], None], n: int, width: int) -> None:
+    """Call f on every block of n rows of `width` numbers, the parts in threads; f writes its rows of an answer.
+
+    BLAS is held to one thread meanwhile: ours share the work already.
+    """
+
+    def all_of(part: slice) -> None:
+        for rows in row_blocks(part.stop, width, start=part.start):
+            f(rows)
+
+    with one_blas_thread():
+        in_threads(all_of, parts(n, width))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread inside a `with` block, at a cost of 40 µs.
+
+    For many small products or solves: BLAS threads spin while they wait for each other, which made the thousands of
+    tiny solves of a QDA model two hundred times slower on a busy machine.
+    """
+    return _controller().limit(limits=1, user_api="blas")
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def draw_blocks(S: int) -> list[slice]:
@@ -94,6 +126,19 @@ def product(A: Floats, B: Floats, out: Floats | None = None) -> Floats:
     np.matmul(A[:whole].reshape(-1, step, inner), B, out=out[:whole].reshape(-1, step, m))
     np.matmul(A[whole:], B, out=out[whole:])
     return out
+
+
+def linear_and_quadratic(Phi: Floats, w: Floats, root: Floats) -> tuple[Floats, Floats]:
+    """Return φᵢᵀw (n,) and |rootᵀφᵢ|² (n,) for the rows of a block of a C-ordered Φ (n, m).
+
+    A = [rootᵀ; wᵀ] Φᵀ holds both. Its rows are filled up to a multiple of 8, the tile of the BLAS kernels; this and the
+    order, which sums the squares along the rows of A, save a third of the time of Φ root and Φw (1 000 000 × 30).
+    """
+    m = Phi.shape[1]
+    R = np.zeros((-(-(m + 1) // 8) * 8, m))
+    R[:m], R[m] = root.T, w
+    A = R @ Phi.T
+    return A[m], np.einsum("ij,ij->j", A[:m], A[:m])
 
 
 def check_design(Phi: ArrayLike) -> Floats:

@@ -37,7 +37,7 @@ NUMPY_ONLY = (
     "data.features",
     "linalg",
 )
-FREE_OF_HEAVY = {"numpy", "scipy", "arviz_stats", "bayes_gda"}
+FREE_OF_HEAVY = {"numpy", "scipy", "threadpoolctl", "bayes_gda"}
 
 
 def module_name(path):

@@ -46,9 +46,13 @@ def test_the_exact_posterior_needs_no_pymc():
 def built(tmp_path_factory):
     """Wheel and sdist, built from a copy of what git tracks, as a fresh clone would be."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("dist")
-    tracked = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    )
+    tracked = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\n")
     for name in filter(None, tracked):
         file, copy = ROOT / name, source / name
         if not (file.exists() or file.is_symlink()):

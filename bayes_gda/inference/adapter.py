@@ -8,7 +8,6 @@ symbolic ones have graphs that take a minute to compile (measured for LDA, d = 4
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from pymc.pytensorf import join_nonshared_inputs
 from pytensor import tensor as pt
 from pytensor.graph.replace import vectorize_graph
 from scipy.optimize import minimize
-from threadpoolctl import ThreadpoolController
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
@@ -28,6 +26,7 @@ from bayes_gda.inference import trust as judge
 from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.inference.priors import Seed
 from bayes_gda.inference.skew import lindley_mean
+from bayes_gda.linalg import one_blas_thread
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -133,15 +132,11 @@ class ModelDensity:
         return dict(zip(names, self._evaluate("variables", W), strict=True))
 
     def _evaluate(self, name: str, W: Floats) -> list[Floats]:
-        """Evaluate a graph at points (S, dim), a batch at a time, and return its outputs (S, …).
-
-        BLAS is held to one thread: its threads spin while they wait for each other, which made the thousands of tiny
-        solves of a QDA model up to two hundred times slower.
-        """
+        """Evaluate a graph at points (S, dim), a batch at a time, and return its outputs (S, …)."""
         if name not in self._compiled:
             self._compiled[name] = pytensor.function([self._graphs["input"]], self._graphs[name], mode=MODE)
         parts = []
-        with _threads().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             for i in range(0, len(W), BATCH):
                 block = np.ascontiguousarray(W[i : i + BATCH])
                 out = self._compiled[name](block)
@@ -224,11 +219,6 @@ def label_draws(density: ModelDensity, w: Floats, *, chains: int = 1, method: st
     model = density.model
     coords = {name: list(values) for name, values in model.coords.items() if values is not None}
     return to_datatree(density.draws(w), coords, chains=chains, dims=model.named_vars_to_dims, attrs={"method": method})
-
-
-@lru_cache(maxsize=1)
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _stencil(w: Floats, directions: Floats) -> Floats:

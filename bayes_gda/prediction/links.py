@@ -1,10 +1,10 @@
-r"""Predictive integrals: the class probabilities when the activations are Gaussian.
+"""Predictive integrals of logistic regression: the class probabilities when the activation is Gaussian.
 
-    binary    p = ∫ σ(a) N(a | μ, s²) da          arguments `mu`, `s2` (n,), answer (n,)
-    softmax   p = ∫ softmax(a) N(a | μ, S) da     arguments `mean` (n, K), `cov` (n, K, K), answer (n, K)
+    p = ∫ σ(a) N(a | μ, s²) da          arguments `mu`, `s2` (n,), answer (n,)
 
-One function a method, each with a `log_` form that stays accurate in the tails. Binary functions give class 1; class 0
-is the same function at −μ, since 1 − σ(a) = σ(−a), so no probability is ever found by subtraction.
+One function a method, each with a `log_` form that stays accurate in the tails. They give class 1; class 0 is the same
+function at −μ, since 1 − σ(a) = σ(−a), so no probability need be found by subtraction. More than two classes are in
+`softmax_links`.
 
 Largest error over μ ∈ [−15, 15], s ∈ [0, 10], measured against a truth that meets Pirjol's identities to 1e-15:
 
@@ -20,11 +20,11 @@ Largest error over μ ∈ [−15, 15], s ∈ [0, 10], measured against a truth t
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr, expit, log_expit, log_ndtr, log_softmax, logsumexp, ndtr, ndtri, softmax
-from scipy.stats import qmc
+from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtr, ndtri
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
@@ -38,9 +38,6 @@ MIXTURE_SCALES = (1.365340806296348, 1.059523971016916, 0.830791313765644, 0.650
 # Elements of a block: 2¹⁶ doubles are 512 kB, the second-level cache of one core. Memory does not grow with n beyond
 # the answer itself.
 BLOCK_ELEMENTS = 2**16
-# Reference points in logit space, a power of two as Sobol sequences need, and the seed that makes answers repeatable.
-SOBOL_POINTS = 512
-SOBOL_SEED = 0
 # ∫₀^∞ below decays like e^{−a/2} or faster: 50 leaves e^{−25} = 1e-11, and 40 Legendre nodes reach 2e-11 for s ≥ 2.
 _LEGENDRE_X, _LEGENDRE_W = (
     25 * np.polynomial.legendre.leggauss(40)[0] + 25,
@@ -52,9 +49,6 @@ _WIDE = 2.0
 _ENTROPY_STEP = 0.75
 _ENTROPY_X: Floats = _ENTROPY_STEP * np.arange(-40.0, 41.0)
 _HERMITE_ORDER = 32
-
-
-# ── Binary ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def plug_in(mu: ArrayLike, s2: ArrayLike = 0.0) -> Floats:
@@ -69,24 +63,24 @@ def log_plug_in(mu: ArrayLike, s2: ArrayLike = 0.0) -> Floats:
 
 def probit_logistic(mu: ArrayLike, s2: ArrayLike) -> Floats:
     """Return σ(μ/√(1 + πs²/8)), the probit approximation in logistic form (MacKay 1992)."""
-    t = _shrunk(mu, s2, np.pi / 8, 1.0)
+    t = shrunk(mu, s2, np.pi / 8, 1.0)
     return np.asarray(expit(t, out=t))
 
 
 def log_probit_logistic(mu: ArrayLike, s2: ArrayLike) -> Floats:
     """Return log σ(μ/√(1 + πs²/8))."""
-    return np.asarray(log_expit(_shrunk(mu, s2, np.pi / 8, 1.0)))
+    return np.asarray(log_expit(shrunk(mu, s2, np.pi / 8, 1.0)))
 
 
 def probit_phi(mu: ArrayLike, s2: ArrayLike) -> Floats:
     """Return Φ(μ/√(8/π + s²)), the probit approximation without the way back to σ."""
-    t = _shrunk(mu, s2, 1.0, 8 / np.pi)
+    t = shrunk(mu, s2, 1.0, 8 / np.pi)
     return np.asarray(ndtr(t, out=t))
 
 
 def log_probit_phi(mu: ArrayLike, s2: ArrayLike) -> Floats:
     """Return log Φ(μ/√(8/π + s²))."""
-    return np.asarray(log_ndtr(_shrunk(mu, s2, 1.0, 8 / np.pi)))
+    return np.asarray(log_ndtr(shrunk(mu, s2, 1.0, 8 / np.pi)))
 
 
 def mixture(mu: ArrayLike, s2: ArrayLike) -> Floats:
@@ -148,61 +142,6 @@ def sigmoid_interval(mu: ArrayLike, s2: ArrayLike, *, level: float = 0.95) -> Fl
     return np.asarray(expit(np.stack([mu - half, mu + half], axis=-1)))
 
 
-# ── Softmax ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-#
-# Mean total variation to the integral: μ_k ~ N(0, 2²), S = sd² × a random correlation matrix, 500 rows, truth by 2¹⁶
-# Sobol points:
-#
-#     K   sd   extended_probit   mean_field   sobol (512 points)
-#     3   1    .028              .015         .0001
-#     3   3    .076              .051         .0002
-#     5   1    .029              .028         .0003
-#     5   3    .079              .081         .0018
-#
-# So mean_field is the better closed form for few classes, and no better for five; both are rough at sd 3.
-
-
-def extended_probit(mean: Floats, cov: Floats) -> Floats:
-    """Return softmax(μ_k/√(1 + πS_kk/8)): the fastest, and blind to the covariances between classes."""
-    return np.asarray(softmax(_shrunk(mean, np.diagonal(cov, axis1=-2, axis2=-1), np.pi / 8, 1.0), axis=-1))
-
-
-def log_extended_probit(mean: Floats, cov: Floats) -> Floats:
-    """Return log softmax(μ_k/√(1 + πS_kk/8))."""
-    return np.asarray(log_softmax(_shrunk(mean, np.diagonal(cov, axis1=-2, axis2=-1), np.pi / 8, 1.0), axis=-1))
-
-
-def mean_field(mean: Floats, cov: Floats) -> Floats:
-    """Return p_k ∝ 1/Σᵢ exp(−(μ_k − μᵢ)/√(1 + πV_kᵢ/8)), V_kᵢ = S_kk + Sᵢᵢ − 2S_kᵢ.
-
-    Every pair of classes by the binary probit form, which it equals for K = 2 (Lu, Ie & Sha 2020, "Mean-field
-    approximation to Gaussian-softmax integral").
-    """
-    return np.exp(log_mean_field(mean, cov))
-
-
-def log_mean_field(mean: Floats, cov: Floats) -> Floats:
-    """Return the log of `mean_field`."""
-    variance = np.diagonal(cov, axis1=-2, axis2=-1)
-    # V ≥ 0; rounding may leave −1e-16 where two classes share one activation.
-    V = np.maximum(variance[..., :, None] + variance[..., None, :] - 2 * cov, 0.0)
-    t = _shrunk(mean[..., None, :] - mean[..., :, None], V, np.pi / 8, 1.0)
-    return np.asarray(log_softmax(-logsumexp(t, axis=-1), axis=-1))
-
-
-def sobol(mean: Floats, cov: Floats, *, points: int = SOBOL_POINTS) -> Floats:
-    """Return the mean of softmax over `points` (a power of two) fixed Sobol points in logit space, the reference."""
-    return _over_points(lambda a: np.asarray(softmax(a, axis=1).mean(axis=-1)), mean, cov, points)
-
-
-def log_sobol(mean: Floats, cov: Floats, *, points: int = SOBOL_POINTS) -> Floats:
-    """Return the log of `sobol`."""
-    log_points = np.log(points)
-    return _over_points(
-        lambda a: np.asarray(logsumexp(log_softmax(a, axis=1), axis=-1) - log_points), mean, cov, points
-    )
-
-
 # ── Entropy ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -224,28 +163,19 @@ class EntropySplit:
     aleatoric: Floats
     epistemic: Floats
 
+    @classmethod
+    def of(cls, total: Floats, aleatoric: Floats) -> Self:
+        """Split `total` into `aleatoric` and the rest."""
+        # Jensen makes the difference ≥ 0; where s² is tiny rounding and quadrature leave about −1e-9, which means 0.
+        aleatoric = np.minimum(aleatoric, total)
+        return cls(total, aleatoric, total - aleatoric)
+
 
 def entropy_binary(mu: ArrayLike, s2: ArrayLike) -> EntropySplit:
     """Split the predictive entropy of one class against the other; each part within 1e-8 nats."""
     log_p, log_q = log_expected_sigmoid(mu, s2), log_expected_sigmoid(np.negative(mu), s2)
-    return _split(-np.exp(log_p) * log_p - np.exp(log_q) * log_q, _in_blocks(_aleatoric, mu, s2, width=len(_ENTROPY_X)))
-
-
-def entropy_softmax(mean: Floats, cov: Floats, *, points: int = SOBOL_POINTS) -> EntropySplit:
-    """Split the predictive entropy of K classes, both parts on the same Sobol points."""
-
-    def parts(a: Floats) -> Floats:
-        P = softmax(a, axis=1)
-        return np.stack([entr(P.mean(axis=-1)).sum(axis=1), entr(P).sum(axis=1).mean(axis=-1)], axis=1)
-
-    total, aleatoric = _over_points(parts, mean, cov, points).T
-    return _split(total, aleatoric)
-
-
-def _split(total: Floats, aleatoric: Floats) -> EntropySplit:
-    # Jensen makes the difference ≥ 0; where s² is tiny rounding and quadrature leave about −1e-9, which means 0.
-    aleatoric = np.minimum(aleatoric, total)
-    return EntropySplit(total, aleatoric, total - aleatoric)
+    total = -np.exp(log_p) * log_p - np.exp(log_q) * log_q
+    return EntropySplit.of(total, _in_blocks(_aleatoric, mu, s2, width=len(_ENTROPY_X)))
 
 
 # ── The numerics, on one block ──────────────────────────────────────────────────────────────────────────────────────
@@ -261,8 +191,8 @@ def _in_blocks(f: Callable[[Floats, Floats], Floats], mu: ArrayLike, s2: ArrayLi
     return out.reshape(shape)
 
 
-def _shrunk(mu: ArrayLike, s2: ArrayLike, slope: float, offset: float) -> Floats:
-    """μ/√(offset + slope·s²), in one array."""
+def shrunk(mu: ArrayLike, s2: ArrayLike, slope: float, offset: float) -> Floats:
+    """Return μ/√(offset + slope·s²), in one array."""
     t = np.multiply(s2, slope, out=np.empty(np.broadcast_shapes(np.shape(mu), np.shape(s2))))
     t += offset
     np.sqrt(t, out=t)
@@ -272,7 +202,7 @@ def _shrunk(mu: ArrayLike, s2: ArrayLike, slope: float, offset: float) -> Floats
 def _mixture(mu: Floats, s2: Floats) -> Floats:
     out = np.zeros(mu.shape)
     for p, s in zip(MIXTURE_WEIGHTS, MIXTURE_SCALES, strict=True):
-        t = _shrunk(s * mu, s2, s * s, 1.0)
+        t = shrunk(s * mu, s2, s * s, 1.0)
         ndtr(t, out=t)
         t *= p
         out += t
@@ -333,35 +263,3 @@ def _hermite(order: int) -> tuple[Floats, Floats]:
 
 def _nodes(mu: Floats, s2: Floats, z: Floats) -> Floats:
     return np.asarray(mu + z[:, None] * np.sqrt(s2))
-
-
-@lru_cache(maxsize=8)
-def _sobol_normal(dimension: int, points: int) -> Floats:
-    """Fixed standard normal points (dimension, points)."""
-    uniform = qmc.Sobol(dimension, scramble=True, rng=SOBOL_SEED).random(points)
-    return np.asarray(ndtri(uniform).T)
-
-
-def _over_points(f: Callable[[Floats], Floats], mean: Floats, cov: Floats, points: int) -> Floats:
-    """Evaluate f on activations (b, K, points) block by block over the rows, and stack the answers."""
-    n, K = mean.shape
-    z = _sobol_normal(K - 1, points)
-    step = max(1, BLOCK_ELEMENTS // (K * points))
-    return np.concatenate(
-        [f(mean[i : i + step, :, None] + _root(cov[i : i + step]) @ z) for i in range(0, max(n, 1), step)]
-    )
-
-
-def _root(cov: Floats) -> Floats:
-    """B (b, K, K−1), BBᵀ = CSC with C = I − 11ᵀ/K: a shift common to all classes leaves softmax unchanged."""
-    centred = cov - cov.mean(axis=-1, keepdims=True)
-    centred -= centred.mean(axis=-2, keepdims=True)
-    values, vectors = np.linalg.eigh(centred)
-    scale = np.abs(values).max(axis=-1, initial=0.0)
-    # The eigenvalue of 1 is 0 and a singular S has more; rounding leaves a few ulps of the largest either side of 0.
-    if (values.min(axis=-1, initial=0.0) < -1e-9 * scale).any():
-        raise DataError(
-            f"`cov` must be positive semi-definite; an eigenvalue is {values.min():.3g}. Check its symmetry."
-        )
-    # Largest first: the first Sobol dimensions are the most even ones.
-    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])[..., :0:-1])

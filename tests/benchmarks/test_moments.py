@@ -1,13 +1,12 @@
 """Moments against the matrix product that any method must at least pay for, in one run.
 
-    X.T @ X      one pass over the data at full speed, without classes or means
-    Moments      counts, means and scatter matrices of three classes, centred
+X.T @ X      one pass over the data at full speed, without classes or means
+Moments      counts, means and scatter matrices of three classes, centred
 """
-
-import time
 
 import numpy as np
 import pytest
+from benchmarks.timing import alternate
 
 from bayes_gda.data.moments import Moments
 
@@ -16,17 +15,6 @@ from bayes_gda.data.moments import Moments
 def rows():
     rng = np.random.default_rng(0)
     return rng.standard_normal((1_000_000, 30)), rng.integers(0, 3, 1_000_000)
-
-
-def alternate(functions, rounds=9):
-    """Median seconds of each function, called in turn so that a busy spell of the machine strikes all alike."""
-    times = {name: [] for name in functions}
-    for _ in range(rounds):
-        for name, function in functions.items():
-            start = time.perf_counter()
-            function()
-            times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def test_moments_of_a_million_rows(benchmark, rows):
