@@ -18,12 +18,13 @@ from bayes_gda.inference.priors import LKJ, NIW
 def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Moments, Dataset | None, dict[str, list[str]]]:
     """Return the sufficient statistics, the rows if the row-wise form was asked for, and the coords of the model."""
     if isinstance(data, Dataset):
+        data.require_complete("A Gaussian model")
         moments = Moments.from_arrays(data.X, data.y, data.K)
         coords = coordinates(class_names=data.class_names, feature_names=data.feature_names)
         return moments, data if rowwise else None, coords
     if rowwise:
         raise DataError("The row-wise form needs the rows. Give a Dataset in place of Moments.")
-    return data, None, coordinates(class_names=range(data.K), feature_names=[f"x{j}" for j in range(data.d)])
+    return data, None, coordinates(class_names=range(data.K), feature_names=[f"x{j + 1}" for j in range(data.d)])
 
 
 def inverse_wishart(name: str, prior: NIW, classes: int | None = None) -> TensorVariable:

@@ -38,6 +38,7 @@ def build(
     """
     if data.K != 2:
         raise DataError(f"Logistic regression has two classes; the data have {data.K}. Use softmax.")
+    data.require_complete("Logistic regression")
     phi = features or FeatureMap.fit(data.X, data.feature_names)
     Phi = phi(data.X)
     m = Phi.shape[1]

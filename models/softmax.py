@@ -40,6 +40,7 @@ def build(
     reference
         Whether the last class is the reference, with weights zero.
     """
+    data.require_complete("Softmax regression")
     phi = features or FeatureMap.fit(data.X, data.feature_names)
     Phi = phi(data.X)
     m = Phi.shape[1]

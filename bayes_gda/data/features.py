@@ -67,7 +67,7 @@ class FeatureMap:
         X
             (n, d) features.
         feature_names
-            d names; x0, x1, … if None.
+            d names; x1, x2, … if None.
         degree
             1 for the features themselves, 2 adds all squares and products (LDA or logistic regression then has
             quadratic boundaries), and so on. Products that do not vary, such as those of two dummies of one column,
@@ -80,7 +80,7 @@ class FeatureMap:
             Whether to put a column of ones first.
         """
         X = np.asarray(X, dtype=np.float64)
-        names = tuple(feature_names) if feature_names is not None else tuple(f"x{j}" for j in range(X.shape[1]))
+        names = tuple(feature_names) if feature_names is not None else tuple(f"x{j + 1}" for j in range(X.shape[1]))
         if len(names) != X.shape[1]:
             raise DataError(f"`feature_names` must name {X.shape[1]} columns; got {len(names)}.")
         if function is not None and degree != 1:
@@ -95,7 +95,7 @@ class FeatureMap:
             columns = tuple(_monomial_name(mono, names) for mono in monomials)
         else:
             monomials, Phi = None, _call(function, X)
-            columns = tuple(f"f{j}" for j in range(Phi.shape[1]))
+            columns = tuple(f"f{j + 1}" for j in range(Phi.shape[1]))
         outer = (
             _center_and_scale(Phi, columns)
             if standardize

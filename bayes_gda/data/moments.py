@@ -233,5 +233,6 @@ def _check_finite(X: Floats, mean: Floats, scatter: Floats) -> None:
         return
     bad = np.flatnonzero(~np.isfinite(X).all(axis=0))
     if bad.size:
-        raise DataError(f"`X` holds NaN or inf in column {bad[0]} ({int((~np.isfinite(X[:, bad[0]])).sum())} rows).")
+        count = int((~np.isfinite(X[:, bad[0]])).sum())
+        raise DataError(f"`X` holds NaN or inf in column {bad[0]} ({count} rows). Drop those rows.")
     raise DataError("`X` is too large: its squares overflow float64. Rescale the features.")

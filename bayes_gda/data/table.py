@@ -30,6 +30,7 @@ from bayes_gda.data.validate import (
     check_distinct,
     check_filled,
     check_labelled,
+    check_missing,
     check_option,
     check_target,
     complete_rows,
@@ -306,6 +307,12 @@ class Dataset:
             if count < minimum:
                 rows = "1 row" if count == 1 else f"{count} rows"
                 raise DataError(f"Class {name!r} has {rows}; {model} needs at least {minimum}. {remedy}")
+
+    def require_complete(self, model: str) -> None:
+        """Raise if X has missing values, which `model` cannot use; the message counts them by column."""
+        check_missing(
+            find_gaps(self.X, self.feature_names), f'{model} needs complete rows: load the data with missing="drop".'
+        )
 
 
 def read_table(

@@ -88,7 +88,7 @@ def test_bad_requests_are_refused(X, kwargs, message):
 def test_constant_columns_and_wrong_widths_are_refused(X):
     constant = X.copy()
     constant[:, 1] = 0.1
-    with pytest.raises(DataError, match="Column 'x1' is constant"):
+    with pytest.raises(DataError, match="Column 'x2' is constant"):
         FeatureMap.fit(constant)
     with pytest.raises(DataError, match=r"must have 3 columns; got shape \(60, 2\)"):
         FeatureMap.fit(X)(X[:, :2])

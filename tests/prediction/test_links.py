@@ -80,7 +80,7 @@ def test_mixture_is_near_exact(truth):
 def test_probit_forms_are_within_their_bound_and_it_is_reached(truth, record_property):
     errors = {f.__name__: worst(f, truth) for f in (links.probit_logistic, links.probit_phi)}
     for name, error in errors.items():
-        record_property(name, error)
+        record_property(name, float(error))
     assert errors["probit_logistic"] == pytest.approx(0.0169, abs=1e-4)
     assert errors["probit_phi"] == pytest.approx(0.0177, abs=1e-4)
     assert max(errors.values()) <= 0.0177
