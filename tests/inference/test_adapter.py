@@ -128,6 +128,19 @@ def test_a_model_without_conjugacy_works_too_and_is_labelled():
     assert bayes_gda.trust(posterior).verdict in {"trusted", "corrected"}
 
 
+def test_the_density_is_made_stable_where_a_model_is_not():
+    """log(1 − σ(w)) at w = 800 is −800, not log 0."""
+    import pytensor.tensor as pt
+
+    with pm.Model() as model:
+        w = pm.Normal("w", 0, 100)
+        pm.Potential("tail", pt.log(1 - pt.sigmoid(w)))
+    value, gradient = ModelDensity.of(model).values_and_gradients(np.array([[800.0]]))
+    prior = -0.5 * 8.0**2 - np.log(100) - 0.5 * np.log(2 * np.pi)
+    assert value[0] == pytest.approx(prior - 800)
+    assert gradient[0, 0] == pytest.approx(-0.08 - 1)
+
+
 def test_models_that_have_no_laplace_approximation_say_why():
     with pm.Model() as discrete:
         pm.Poisson("k", 3)
