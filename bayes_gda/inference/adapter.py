@@ -2,8 +2,8 @@
 
 A model's variables are carried as one vector in unconstrained coordinates (log σ for σ > 0, and so on), with the
 Jacobian of that map in the density; leaving it out moves the mode of every scale parameter. PyTensor gives the gradient
-exactly. Second and third derivatives are differences of that gradient, of fourth order, which keep nine digits:
-symbolic ones have graphs that take a minute to compile (measured for LDA, d = 4: 80 s against 3 s).
+exactly. Second and third derivatives are differences of that gradient, of fourth order. PyTensor's symbolic Hessian
+agrees with them to 1e-11 (measured on LDA, QDA and softmax), but building its graph takes 3 to 14 s, and they 0.3 s.
 """
 
 import warnings

@@ -255,8 +255,10 @@ def _correct(
         if gained < PAYS * draws or effective < 2 * pool.shape[1]:
             break
         proposals.append(SplitT.from_weighted(pool, np.exp(log_weights)))
-    # As many fresh draws as it takes, within reason, at the share that the last round had.
-    size = int(np.clip(WANTED / max(fresh[4], 1e-9), draws, MOST * draws))
+    if fresh[4] * MOST * draws < ENOUGH:
+        return fresh  # hopeless: no number of draws within reason would do
+    # As many fresh draws as it takes, at the share that the last round had.
+    size = int(np.clip(WANTED / fresh[4], draws, MOST * draws))
     return _weigh(target, proposals[-1], size, rng)
 
 

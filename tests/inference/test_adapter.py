@@ -60,7 +60,7 @@ def test_derivatives_equal_pytensors_symbolic_ones():
     density = ModelDensity.of(model)
     w = density.start + 0.3 * np.random.default_rng(0).normal(size=density.dim)
     value, g, H = density.value_gradient_precision(w)
-    np.testing.assert_allclose(H, -symbolic_hessian(model, w), rtol=1e-7, atol=1e-7 * np.abs(H).max())
+    np.testing.assert_allclose(H, -symbolic_hessian(model, w), rtol=1e-8, atol=1e-10 * np.abs(H).max())
     assert value == pytest.approx(float(density.log_density(w)))
     step = 1e-6 * np.eye(density.dim)
     numeric = [(density.log_density(w + e) - density.log_density(w - e)) / 2e-6 for e in step]
