@@ -1,4 +1,4 @@
-"""What the Gaussian models share: covariances through their Cholesky factors, and the likelihood on sufficient statistics.
+"""What the Gaussian models share: covariances by their Cholesky factors, and the likelihood on sufficient statistics.
 
 A covariance is carried as its lower Cholesky factor L, Σ = LLᵀ, from the prior to the likelihood; it is never inverted.
 """
@@ -8,10 +8,10 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
+from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.data.labels import coordinates
 from bayes_gda.inference.priors import LKJ, NIW
 
 

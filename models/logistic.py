@@ -12,9 +12,9 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.data.labels import coordinates
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.models.weights import weights
 

@@ -6,16 +6,16 @@
 
 Symmetric coding, the default, gives every class its weights, and the prior holds what the likelihood leaves open: the
 same vector added to all w_k changes nothing. Reference coding sets the weights of the last class to zero, so that w_k
-are log-odds against it. With two classes the difference w₁ − w₀ is the weight vector of logistic regression: N(0, s²) on
-each w_k matches N(0, 2s²) there.
+are log-odds against it. With two classes the difference w₁ − w₀ is the weight vector of logistic regression: N(0, s²)
+on each w_k matches N(0, 2s²) there.
 """
 
 import pymc as pm
 import pytensor.tensor as pt
 
 from bayes_gda.data.features import FeatureMap
-from bayes_gda.data.table import Dataset
 from bayes_gda.data.labels import coordinates
+from bayes_gda.data.table import Dataset
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.models.weights import weights
 

@@ -8,7 +8,7 @@ import sys
 import time
 
 import numpy as np
-from benchmarks.timing import alternate
+from benchmarks.timing import alternate, report
 from sklearn.linear_model import LogisticRegression
 
 from bayes_gda.data.examples import load_example
@@ -36,11 +36,8 @@ def test_laplace_of_a_million_rows(benchmark):
     seconds = alternate({"bayes_gda": ours} | {solver: sklearn(solver) for solver in solvers}, rounds=5)
     fastest = min(seconds[solver] for solver in solvers)
     ratio = seconds["bayes_gda"] / fastest
-    benchmark.extra_info.update(seconds, ratio=ratio, target=1.0)
+    report(benchmark, "Laplace / scikit-learn's fastest solver on 1 000 000 × 30", ratio, 1.0, seconds)
     benchmark.pedantic(ours, rounds=3)
-    sys.stderr.write(f"\n1 000 000 × 30, seconds: { {k: round(v, 2) for k, v in seconds.items()} }\n")
-    sys.stderr.write(f"Laplace / scikit-learn's fastest solver: {ratio:.2f} (target: at most 1)\n")
-    assert ratio <= 1.0
 
 
 def test_pima_from_arrays_to_a_corrected_posterior(benchmark):
@@ -58,10 +55,7 @@ def test_pima_from_arrays_to_a_corrected_posterior(benchmark):
     first = time.perf_counter() - start
     benchmark(run)
     effective = result.corrected_ess_fraction * len(result.draws)
-    benchmark.extra_info.update(first=first, effective=effective)
-    sys.stderr.write(
-        f"\npima to a corrected posterior: {first:.2f} s the first time, {effective:.0f} effective draws\n"
-    )
+    seconds = {"first call": first}
+    report(benchmark, f"pima, arrays to {effective:.0f} effective draws, seconds", first, 0.5, seconds)
     assert effective >= 3000
-    assert first < 0.5
     assert "pymc" not in sys.modules

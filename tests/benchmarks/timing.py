@@ -1,5 +1,6 @@
 """How the benchmarks measure: everything in one run, by turns."""
 
+import sys
 import time
 
 import numpy as np
@@ -18,3 +19,11 @@ def alternate(functions, rounds=9):
             function()
             times[name].append(time.perf_counter() - start)
     return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def report(benchmark, what, ratio, target, seconds):
+    """Record a ratio and say whether it meets its target; a benchmark measures, it does not fail on a noisy machine."""
+    benchmark.extra_info.update(seconds, ratio=ratio, target=target)
+    figures = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())
+    verdict = "met" if ratio <= target else "MISSED"
+    sys.stderr.write(f"\n{what}: {ratio:.2f} (target: at most {target:g}, {verdict}; {figures})\n")

@@ -120,9 +120,8 @@ def test_naive_with_conjugate_prior_has_the_exact_posterior_as_density_ratio(iri
     exact = naive_posterior(moments, prior)
     model = naive.build(iris, prior)
     logp = model.compile_logp(vars=[model["mu"], model["sigma2"]], mode="FAST_COMPILE")
-    likelihood = model.compile_fn(
-        model.replace_rvs_by_values([model["x"]])[0], inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore"
-    )
+    (x,) = model.replace_rvs_by_values([model["x"]])
+    likelihood = model.compile_fn(x, inputs=model.value_vars, mode="FAST_COMPILE", on_unused_input="ignore")
     differences = []
     for point in random_points(model, size=5):
         s2, mu = np.exp(point["sigma2_log__"]), point["mu"]
