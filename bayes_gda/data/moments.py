@@ -115,14 +115,14 @@ class Moments:
         return total
 
     @classmethod
-    def from_chunks(cls, chunks: Iterable[tuple[ArrayLike, ArrayLike]], K: int) -> Self:
-        """Take the moments of an iterator of (X, y) chunks, of which only one is held at a time."""
+    def from_chunks(cls, chunks: Iterable[tuple[ArrayLike, ...]], K: int) -> Self:
+        """Take the moments of an iterator of chunks (X, y) or (X, y, weight), of which one is held at a time."""
         total: Self | None = None
-        for X, y in chunks:
-            part = cls.from_arrays(X, y, K)
+        for X, y, *weight in chunks:
+            part = cls.from_arrays(X, y, K, sample_weight=weight[0] if weight else None)
             total = part if total is None else total + part
         if total is None:
-            raise DataError("The iterator of chunks is empty; give at least one (X, y) pair.")
+            raise DataError("The iterator of chunks is empty; give at least one (X, y).")
         return total
 
     def __add__(self, other: Self) -> Self:

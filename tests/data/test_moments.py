@@ -63,6 +63,9 @@ def test_chunks_and_sums_equal_one_batch():
     cuts = [0, 1, 10, 400, 1000]
     chunks = [(X[a:b], y[a:b]) for a, b in pairwise(cuts)]
     assert_close(Moments.from_chunks(iter(chunks), 3), whole)
+    weight = np.random.default_rng(2).random(1000)
+    weighted = [(X[a:b], y[a:b], weight[a:b]) for a, b in pairwise(cuts)]
+    assert_close(Moments.from_chunks(iter(weighted), 3), Moments.from_arrays(X, y, 3, sample_weight=weight))
     assert_close(sum((Moments.from_arrays(*c, 3) for c in chunks), start=Moments.empty(3, 3)), whole)
 
 

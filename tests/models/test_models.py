@@ -11,6 +11,7 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.inference.adapter import laplace
 from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.models import lda, logistic, naive, qda, softmax
@@ -289,6 +290,20 @@ def test_replicates_of_a_gaussian_posterior_come_from_the_moments_form(iris):
     """Draws of the moments form feed the row-wise form: the two have the same free variables."""
     free = {rv.name for rv in qda.build(iris).free_RVs}
     assert free == {rv.name for rv in qda.build(iris, rowwise=True).free_RVs}
+
+
+@pytest.mark.parametrize("name", ["lda", "naive"])
+def test_data_sets_drawn_from_a_posterior_look_like_the_data(iris, name):
+    """Posterior of the moments form, replicates of the row-wise form: class means scatter about the observed ones."""
+    module = GAUSSIAN[name]
+    posterior = laplace(module.build(iris)).to_datatree(50, chains=2, random_seed=0)
+    sets, _ = replicate(module.build(iris, rowwise=True), iris, posterior, size=60, random_seed=1)
+    observed = Moments.from_arrays(iris.X, iris.y, 3)
+    means = np.array([Moments.from_arrays(data.X, data.y, 3).mean for data in sets])
+    z = (observed.mean - means.mean(axis=0)) / means.std(axis=0)
+    assert np.abs(z).max() < 1  # inside the bulk of the replicates, whose own mean has an error of 0.13
+    counts = np.array([data.class_counts for data in sets])
+    assert np.abs(counts.mean(axis=0) - 50).max() < 6
 
 
 def test_what_cannot_be_replicated_says_why(iris):
