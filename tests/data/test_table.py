@@ -398,9 +398,20 @@ def test_unknown_file_type(tmp_path):
         ("t.csv", b"a,y\n1,u\n2,v,4\n", "Expected 2 fields in line 3, saw 3"),
         ("t.csv", b'a,y\n"1,u\n2,v\n', "EOF inside string"),
         ("t.csv.gz", b"not compressed", "Not a gzipped file"),
-        ("t.tsv.gz", gzip.compress(b"a\ty\n" + b"1.5\tu\n" * 1000)[:-20], "ended before the end"),
+        ("t.tsv.gz", gzip.compress(b"a\ty\n" + b"1.5\tu\n" * 1000, mtime=0)[:-20], "ended before the end"),
         ("t.parquet", b"nonsense that is long enough", "[Pp]arquet"),
         ("t.feather", b"nonsense that is long enough", ""),
+    ],
+    ids=[
+        "empty",
+        "not utf-8",
+        "long rows",
+        "one long row",
+        "open quote",
+        "not gzipped",
+        "cut gzip",
+        "parquet",
+        "feather",
     ],
 )
 def test_unreadable_file(tmp_path, name, text, cause):
