@@ -33,6 +33,7 @@ NUMPY_ONLY = (
     "inference.laplace",
     "inference.trust",
     "prediction",
+    "evaluation.reliability",
     "data.moments",
     "data.features",
     "linalg",
