@@ -142,6 +142,9 @@ class Trust:
     draws: Floats = field(repr=False)
     log_weights: Floats = field(repr=False)
 
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.reason} {self.next_step}"
+
     @property
     def mean(self) -> Floats:
         """Corrected posterior mean (m,)."""

@@ -134,6 +134,7 @@ def test_pima_is_easy_and_its_raw_figures_are_the_published_ones():
     result, _ = judge(target)
     assert result.verdict == "trusted"
     assert "no decision flips" in result.reason
+    assert str(result) == f"trusted: {result.reason} Use it as it is."
     assert result.corrected_ess_fraction * len(result.draws) >= 3000
 
 
