@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.special import gammaln, multigammaln
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet, Seed
+from bayes_gda.linalg import for_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,19 +103,25 @@ class NIWPosterior:
         Sigma = L @ np.swapaxes(L, -1, -2)
         return {"pi": pi, "mu": mu, "Sigma": Sigma[:, 0] if self.shared else Sigma}
 
-    def quadratic_forms(self, X: Floats) -> tuple[Floats, Floats]:
-        """Return z (n, K, d) with zᵀz = (x − m_k)ᵀΨ⁻¹(x − m_k), and log|Ψ| (K,)."""
+    def _whitening(self) -> tuple[Floats, Floats]:
+        """Return C_k⁻¹ (K, d, d) for Ψ_k = C_kC_kᵀ, and log|Ψ_k| (K,)."""
+        K, d = self.m.shape
         C = np.linalg.cholesky(self.Psi)
-        z = np.empty((len(X), *self.m.shape))
-        for k, m in enumerate(self.m):
-            z[:, k] = np.linalg.solve(C[k % len(C)], (X - m).T).T
+        white = np.array([solve_triangular(factor, np.eye(d), lower=True) for factor in C])
         log_det = 2 * np.log(np.diagonal(C, axis1=1, axis2=2)).sum(axis=1)
-        return z, np.broadcast_to(log_det, self.kappa.shape)
+        return np.broadcast_to(white, (K, d, d)), np.broadcast_to(log_det, (K,))
 
     def log_joint(self, X: Floats) -> Floats:
         """Return log p(x, y = k | data) (n, K): E[π_k] times the Student-t predictive of class k."""
-        z, log_det = self.quadratic_forms(X)
-        q = np.einsum("nkd,nkd->nk", z, z)
+        white, log_det = self._whitening()
+        q = np.empty((len(X), len(self.m)))
+
+        def squares(rows: slice) -> None:
+            for k, m in enumerate(self.m):
+                z = (X[rows] - m) @ white[k].T
+                np.einsum("nd,nd->n", z, z, out=q[rows, k])
+
+        for_blocks(squares, *X.shape)
         return log_student(q, log_det, self.kappa, self.nu, X.shape[1]) + np.log(self.alpha / self.alpha.sum())
 
     def leave_one_out(self, X: Floats, y: Floats) -> Floats:
@@ -125,7 +133,8 @@ class NIWPosterior:
         rows = np.arange(len(X))
         y = np.asarray(y, dtype=np.intp)
         d = X.shape[1]
-        z, log_det = self.quadratic_forms(X)
+        white, log_det = self._whitening()
+        z = np.stack([(X - m) @ white[k].T for k, m in enumerate(self.m)], axis=1)
         u = z[rows, y]
         c = self.kappa[y] / (self.kappa[y] - 1)
         left = 1 - c * np.einsum("nd,nd->n", u, u)
@@ -202,9 +211,14 @@ class NIGPosterior:
 
     def log_joint(self, X: Floats) -> Floats:
         """Return log p(x, y = k | data) (n, K): E[π_k] times a product of Student-t predictives."""
-        q = (X[:, None, :] - self.m) ** 2 / (2 * self.b)
-        density = log_student(q, np.log(2 * self.b), self.kappa, 2 * self.a, 1)
-        return density.sum(axis=-1) + np.log(self.alpha / self.alpha.sum())
+        out = np.empty((len(X), len(self.m)))
+
+        def densities(rows: slice) -> None:
+            q = (X[rows, None, :] - self.m) ** 2 / (2 * self.b)
+            out[rows] = log_student(q, np.log(2 * self.b), self.kappa, 2 * self.a, 1).sum(axis=-1)
+
+        for_blocks(densities, len(X), self.m.size)
+        return out + np.log(self.alpha / self.alpha.sum())
 
     def leave_one_out(self, X: Floats, y: Floats) -> Floats:
         """Return log p(x_i, y = k | all rows but i) (n, K), exact, without refitting; entry y_i is the LOO density."""
