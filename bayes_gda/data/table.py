@@ -117,8 +117,9 @@ class Dataset:
             What a NaN in X does: raise ("error"), drop its row ("drop"), or stay ("keep").
         """
         check_option(missing)
-        if feature_names is None and all(isinstance(name, str) for name in getattr(X, "columns", (0,))):
-            feature_names = list(X.columns)  # type: ignore[union-attr]
+        columns = getattr(X, "columns", None)
+        if feature_names is None and columns is not None and all(isinstance(name, str) for name in columns):
+            feature_names = list(columns)
         rows = as_features(X)
         n, d = rows.shape
         labels = as_labels(y, "`y`")
