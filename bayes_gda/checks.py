@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.errors import BayesGDAError, PriorError
+from bayes_gda.errors import BayesGDAError, DataError, PriorError
 
 Floats = NDArray[np.float64]
 
@@ -60,6 +60,39 @@ def vector(name: str, value: ArrayLike, size: int, *, error: type[BayesGDAError]
     if array.ndim > 1 or (array.ndim == 1 and array.shape != (size,)):
         raise error(f"`{name}` must be a number or a vector of {size}; got shape {array.shape}.")
     return np.broadcast_to(array, (size,))
+
+
+def finite_sum(X: Floats) -> bool:
+    """Return whether the sum of X is finite, which shows in one quick pass that all its values are.
+
+    The converse does not hold, as the sum may overflow: a False says to look at the values.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(X.sum()))
+
+
+def check_design(Phi: ArrayLike) -> Floats:
+    """Return Φ as a read-only C-ordered float64 matrix of finite numbers, copied only if need be."""
+    array = np.ascontiguousarray(Phi, dtype=np.float64)
+    if array.ndim != 2 or 0 in array.shape:
+        raise DataError(f"`Phi` must be a matrix with rows and columns; got shape {array.shape}.")
+    # A sum that overflows is looked at again.
+    if not finite_sum(array) and not np.isfinite(array).all():
+        i, j = np.argwhere(~np.isfinite(array))[0]
+        raise DataError(f"`Phi` must be finite; got {array[i, j]:g} in row {i}, column {j}.")
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def check_rows(name: str, value: ArrayLike, n: int) -> Floats:
+    """Return `value` as n finite numbers ≥ 0, one a row."""
+    array = finite(name, value, error=DataError)
+    if array.shape != (n,):
+        raise DataError(f"`{name}` must have one entry for each of the {n} rows; got shape {array.shape}.")
+    if (array < 0).any():
+        raise DataError(f"`{name}` must not be negative; got {array.min():g}.")
+    return array
 
 
 def _numbers(name: str, value: ArrayLike, error: type[BayesGDAError]) -> Floats:

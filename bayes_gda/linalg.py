@@ -12,11 +12,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from threadpoolctl import ThreadpoolController
 
-from bayes_gda.checks import Floats, finite
-from bayes_gda.errors import DataError
+from bayes_gda.checks import Floats
 
 # Elements of a block of rows: 2¹⁷ doubles are 1 MB. On 1 000 000 × 30, blocks of 2¹⁷ to 2¹⁹ take the same time: smaller
 # ones pay for calls, larger ones leave the cache. Memory beside the data is a few blocks, whatever n is.
@@ -139,29 +137,3 @@ def linear_and_quadratic(Phi: Floats, w: Floats, root: Floats) -> tuple[Floats, 
     R[:m], R[m] = root.T, w
     A = R @ Phi.T
     return A[m], np.einsum("ij,ij->j", A[:m], A[:m])
-
-
-def check_design(Phi: ArrayLike) -> Floats:
-    """Return Φ as a read-only C-ordered float64 matrix of finite numbers, copied only if need be."""
-    array = np.ascontiguousarray(Phi, dtype=np.float64)
-    if array.ndim != 2 or 0 in array.shape:
-        raise DataError(f"`Phi` must be a matrix with rows and columns; got shape {array.shape}.")
-    # A finite sum has finite terms, and needs no array of flags; a sum that overflows is looked at again.
-    with np.errstate(over="ignore", invalid="ignore"):
-        suspicious = not np.isfinite(array.sum())
-    if suspicious and not np.isfinite(array).all():
-        i, j = np.argwhere(~np.isfinite(array))[0]
-        raise DataError(f"`Phi` must be finite; got {array[i, j]:g} in row {i}, column {j}.")
-    view = array.view()
-    view.setflags(write=False)
-    return view
-
-
-def check_rows(name: str, value: ArrayLike, n: int) -> Floats:
-    """Return `value` as n finite numbers ≥ 0, one a row."""
-    array = finite(name, value, error=DataError)
-    if array.shape != (n,):
-        raise DataError(f"`{name}` must have one entry for each of the {n} rows; got shape {array.shape}.")
-    if (array < 0).any():
-        raise DataError(f"`{name}` must not be negative; got {array.min():g}.")
-    return array

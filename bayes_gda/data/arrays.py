@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.checks import Floats
+from bayes_gda.checks import Floats, finite_sum
 from bayes_gda.data.classes import plain
-from bayes_gda.data.validate import check_distinct, check_infinite, check_varies, finite_sum
+from bayes_gda.data.validate import check_distinct, check_infinite, check_varies
 from bayes_gda.errors import DataError
 
 # A column that varies within its first rows need not be read to its end.

@@ -79,15 +79,6 @@ def check_varies(name: str, values: Sequence[Any], present: int, n: int) -> None
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def finite_sum(X: Floats) -> bool:
-    """Return whether the sum of X is finite, which shows in one quick pass that all its values are.
-
-    The converse does not hold, as the sum may overflow: a False says to look at the values.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(X.sum()))
-
-
 def check_infinite(columns: Mapping[str, Floats]) -> None:
     """Check that no column has infinite values."""
     counts = {name: int(np.isinf(cells).sum()) for name, cells in columns.items()}

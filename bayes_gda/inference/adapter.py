@@ -120,7 +120,6 @@ class ModelDensity:
     def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
         """Return log p, its gradient (dim,) and H = −∂² log p (dim, dim), to nine digits."""
         (value,), (g,) = self.values_and_gradients(w[None])
-        H = np.eye(self.dim)
         # Differences in steps of the coordinates' own spread, which the diagonal of a first, coarse H tells.
         scale = 0.01 * np.maximum(np.abs(w), 1.0)
         for _ in range(2):

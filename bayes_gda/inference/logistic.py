@@ -18,14 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import gammaln
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, check_design, check_rows, frozen
 from bayes_gda.errors import DataError
 from bayes_gda.inference.priors import Normal
 from bayes_gda.linalg import (
     activation_blocks,
     block_rows,
-    check_design,
-    check_rows,
     draw_blocks,
     gram,
     in_threads,

@@ -100,7 +100,7 @@ class SkewModal:
 
         The cubic is replaced by its mean given h_j, which leaves a density of the same form.
         """
-        sd = np.sqrt(self.gaussian.covariance[j, j])
+        sd = self.gaussian.sd[j]
         h = np.asarray(w) - self.gaussian.mean[j]
         alpha = self.cubic[j] * h**3 + self.linear[j] * h
         out: Floats = np.log(2 / sd) - 0.5 * np.log(2 * np.pi) - 0.5 * (h / sd) ** 2 + log_ndtr(alpha)

@@ -17,11 +17,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.checks import Floats
+from bayes_gda.checks import Floats, check_design, check_rows
 from bayes_gda.errors import DataError
 from bayes_gda.inference.logistic import GaussianTerms
 from bayes_gda.inference.priors import Normal
-from bayes_gda.linalg import block_rows, check_design, check_rows, draw_blocks, gram, product, row_blocks
+from bayes_gda.linalg import block_rows, draw_blocks, gram, product, row_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -249,10 +249,10 @@ def _correct(
         if fresh[4] * draws >= WANTED:
             return fresh
         w, own, *_ = fresh
-        own_q = proposals[-1].log_density(w)
-        pool, log_p = np.vstack([pool, w]), np.append(log_p, own + own_q)
+        pool = np.vstack([pool, w])
         log_q = [np.append(old, q.log_density(w)) for old, q in zip(log_q, proposals, strict=False)]
         log_q.append(proposals[-1].log_density(pool))
+        log_p = np.append(log_p, own + log_q[-1][-draws:])  # own is log p − log q at the new draws
         log_weights, _, share = smooth(log_p - (logsumexp(log_q, axis=0) - np.log(len(proposals))))
         gained, effective = share * len(pool) - effective, share * len(pool)
         # Fewer effective draws than twice the parameters cannot carry a covariance.
