@@ -16,6 +16,7 @@ import pytensor.tensor as pt
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.inference.priors import LKJ, NIW, Dirichlet
+from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import inverse_wishart, lkj_covariance, log_likelihood_of_moments, unpack
 
 
@@ -58,4 +59,5 @@ def build(
         else:
             pm.Potential("y", pt.sum(moments.count * pt.log(pi)))
             pm.Potential("x", log_likelihood_of_moments(mu, L, moments))
-    return model
+    source = data if isinstance(data, Dataset) else None
+    return sign(model, GaussianBlueprint(moments, prior, alpha, "shared", source))

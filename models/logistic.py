@@ -11,12 +11,14 @@ or, with a hierarchical scale, τ ~ HalfNormal(s) and slopes w_j | τ ~ N(0, τ�
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.models.weights import weights
+from bayes_gda.models.blueprint import RegressionBlueprint, sign
+from bayes_gda.models.weights import observe, weights
 
 
 def build(
@@ -24,6 +26,7 @@ def build(
     prior: Normal | HierarchicalScale | None = None,
     *,
     features: FeatureMap | None = None,
+    sample_weight: Floats | None = None,
 ) -> pm.Model:
     """Write logistic regression as a PyMC model; class 1 is the second of `data.class_names`.
 
@@ -35,6 +38,8 @@ def build(
         Prior of the weights on `features`; None for sd 2.5 on slopes and 5 on the intercept.
     features
         A fitted feature map φ; None standardises and adds an intercept.
+    sample_weight
+        (n,) weights of the rows; a row of weight 2 counts as two. None is 1 for all.
     """
     if data.K != 2:
         raise DataError(f"Logistic regression has two classes; the data have {data.K}. Use softmax.")
@@ -42,9 +47,10 @@ def build(
     phi = features or FeatureMap.fit(data.X, data.feature_names)
     Phi = phi(data.X)
     m = Phi.shape[1]
+    prior = prior or Normal.default(m)
 
     with pm.Model(coords=coordinates(class_names=data.class_names, coefficient_names=phi.names)) as model:
-        w = weights("w", prior or Normal.default(m), m, dims=("coefficient",))
+        w = weights("w", prior, m, dims=("coefficient",))
         a = pt.dot(pm.Data("Phi", Phi), w)
-        pm.Bernoulli("y", logit_p=a, observed=data.y)
-    return model
+        observe(pm.Bernoulli, a, data.y, sample_weight)
+    return sign(model, RegressionBlueprint(data, Phi, prior, True, False, sample_weight))

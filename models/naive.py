@@ -17,6 +17,7 @@ import pytensor.tensor as pt
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.inference.priors import LKJ, NIG, Dirichlet
+from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import unpack
 
 
@@ -65,4 +66,5 @@ def build(
             deviance = n * pt.log(2 * np.pi * sigma2) + (squares + n * (moments.mean - mu) ** 2) / sigma2
             pm.Potential("y", pt.sum(moments.count * pt.log(pi)))
             pm.Potential("x", -0.5 * pt.sum(deviance))
-    return model
+    source = data if isinstance(data, Dataset) else None
+    return sign(model, GaussianBlueprint(moments, prior, alpha, "diagonal", source))

@@ -13,11 +13,13 @@ on each w_k matches N(0, 2s²) there.
 import pymc as pm
 import pytensor.tensor as pt
 
+from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.models.weights import weights
+from bayes_gda.models.blueprint import RegressionBlueprint, sign
+from bayes_gda.models.weights import observe, weights
 
 
 def build(
@@ -26,6 +28,7 @@ def build(
     *,
     features: FeatureMap | None = None,
     reference: bool = False,
+    sample_weight: Floats | None = None,
 ) -> pm.Model:
     """Write softmax regression as a PyMC model.
 
@@ -39,6 +42,8 @@ def build(
         A fitted feature map φ; None standardises and adds an intercept.
     reference
         Whether the last class is the reference, with weights zero.
+    sample_weight
+        (n,) weights of the rows; a row of weight 2 counts as two. None is 1 for all.
     """
     data.require_complete("Softmax regression")
     phi = features or FeatureMap.fit(data.X, data.feature_names)
@@ -54,5 +59,5 @@ def build(
         else:
             w = weights("w", prior, m, dims=("class", "coefficient"))
         a = pt.dot(pm.Data("Phi", Phi), w.T)
-        pm.Categorical("y", logit_p=a, observed=data.y)
-    return model
+        observe(pm.Categorical, a, data.y, sample_weight)
+    return sign(model, RegressionBlueprint(data, Phi, prior, False, reference, sample_weight))

@@ -1,12 +1,15 @@
-"""The prior of regression weights as PyMC variables, for logistic and softmax regression."""
+"""What logistic and softmax regression share: the prior of the weights as PyMC variables, and the observed labels."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from numpy.typing import NDArray
 from pytensor.tensor import TensorVariable
 
+from bayes_gda.checks import Floats, check_rows
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 
 
@@ -31,3 +34,12 @@ def weights(name: str, prior: Normal | HierarchicalScale, m: int, dims: Sequence
     held = np.flatnonzero(np.isfinite(scale))
     pm.Potential(f"{name}_prior", pm.logp(pm.Normal.dist(mean[held], scale[held]), w[..., held]).sum())
     return w
+
+
+def observe(distribution: Any, a: TensorVariable, y: NDArray[np.intp], sample_weight: Floats | None) -> None:
+    """Observe labels y given activations a; each row counts `sample_weight` times if that is given."""
+    if sample_weight is None:
+        distribution("y", logit_p=a, observed=y)
+    else:
+        c = check_rows("sample_weight", sample_weight, len(y))
+        pm.Potential("y", pt.sum(c * pm.logp(distribution.dist(logit_p=a), y)))

@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.inference import differences
 from bayes_gda.inference import trust as judge
 from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.inference.priors import Seed
@@ -44,11 +45,6 @@ MODE = Mode(linker=VMLinker(use_cloop=False, c_thunks=False), optimizer="merge")
 STABLE = ("canonicalize", "stabilize")
 # Points evaluated in one call; bounds the memory of a model with many rows.
 BATCH = 500
-# Weights of f(−2h), f(−h), f(h), f(2h) in the fourth-order first difference × 12h; and, with f(0), the second × 12h².
-FIRST = np.array([1.0, -8.0, 8.0, -1.0])
-SECOND = np.array([-1.0, 16.0, 16.0, -1.0])
-OFFSETS = np.array([-2.0, -1.0, 1.0, 2.0])
-STEP = 1e-3  # of a posterior standard deviation: error h⁴ = 1e-12 from the scheme, 1e-13 from rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,26 +116,14 @@ class ModelDensity:
     def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
         """Return log p, its gradient (dim,) and H = −∂² log p (dim, dim), to nine digits."""
         (value,), (g,) = self.values_and_gradients(w[None])
-        # Differences in steps of the coordinates' own spread, which the diagonal of a first, coarse H tells.
-        scale = 0.01 * np.maximum(np.abs(w), 1.0)
-        for _ in range(2):
-            _, G = self.values_and_gradients(_stencil(w, np.diag(STEP * scale)))
-            H = -np.einsum("o,joi->ji", FIRST, G.reshape(self.dim, 4, self.dim)) / (12 * STEP * scale)[:, None]
-            H = (H + H.T) / 2
-            curvature = np.diag(H)
-            scale = np.where(curvature > 0, 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0)), scale)
-        return float(value), g, H
+        return float(value), g, differences.precision(self._gradients, w)
 
     def third_order_trace(self, w: Floats, V: Floats) -> Floats:
-        """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,).
+        """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,)."""
+        return differences.third_order_trace(self._gradients, w, V)
 
-        With V = RRᵀ it is the sum over the columns r of R of the second derivative of the gradient along r.
-        """
-        R = np.linalg.cholesky(V)
-        h = 10 * STEP  # a second difference loses twice the digits: h² instead of h
-        _, G = self.values_and_gradients(np.vstack([w, _stencil(w, h * R.T)]))
-        around = np.einsum("o,joi->i", SECOND, G[1:].reshape(self.dim, 4, self.dim))
-        return (around - 30 * self.dim * G[0]) / (12 * h**2)
+    def _gradients(self, W: Floats) -> Floats:
+        return self.values_and_gradients(W)[1]
 
     def draws(self, W: Floats) -> dict[str, Floats]:
         """Return the model's variables and deterministics (S, …) at unconstrained points (S, dim)."""
@@ -234,8 +218,3 @@ def label_draws(density: ModelDensity, w: Floats, *, chains: int = 1, method: st
     model = density.model
     coords = {name: list(values) for name, values in model.coords.items() if values is not None}
     return to_datatree(density.draws(w), coords, chains=chains, dims=model.named_vars_to_dims, attrs={"method": method})
-
-
-def _stencil(w: Floats, directions: Floats) -> Floats:
-    """Return the points w − 2d, w − d, w + d, w + 2d (4·m, dim) for each of m directions (m, dim)."""
-    return (w + OFFSETS[None, :, None] * directions[:, None, :]).reshape(-1, len(w))

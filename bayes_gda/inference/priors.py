@@ -18,6 +18,7 @@ from typing import Self
 
 import numpy as np
 from scipy import stats
+from scipy.special import betaln
 
 from bayes_gda.checks import Floats, covariance, finite, frozen, positive, vector
 from bayes_gda.data.moments import Moments
@@ -184,6 +185,18 @@ class LKJ:
         center, variance = _center_and_variance(moments)
         sd = np.sqrt(variance)
         return cls(scale=frozen(2 * sd), m=center, mean_scale=frozen(sd / np.sqrt(DEFAULT_KAPPA)))
+
+    @property
+    def log_normalizer(self) -> float:
+        """Minus log ∫|R|^{η−1} dR over the d × d correlation matrices (Lewandowski, Kurowicka & Joe 2009, eq. 16).
+
+        At level k of the vine, k = 1…d−1, there are d − k partial correlations with the density of a Beta(β, β) on
+        (−1, 1), β = η + (d − 1 − k)/2, whose normaliser is 2^{2β−1} B(β, β).
+        """
+        d = len(self.m)
+        k = np.arange(1, d)
+        beta = self.eta + (d - 1 - k) / 2
+        return float(-np.sum((d - k) * ((2 * beta - 1) * np.log(2) + betaln(beta, beta))))
 
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` (size, d) and `Sigma` (size, d, d).

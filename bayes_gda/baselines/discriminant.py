@@ -1,0 +1,163 @@
+"""Gaussian discriminant analysis with plug-in estimates: shares, means and covariances taken as if they were true.
+
+    p(y=k | x) ∝ π_k N(x | μ_k, Σ_k)
+
+The Bayesian models average over what these estimates do not know.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bayes_gda.baselines.linear import encode
+from bayes_gda.checks import Floats
+from bayes_gda.data.moments import Moments
+from bayes_gda.errors import DataError
+from bayes_gda.prediction.discriminant import Gaussians, plug_in_lda, plug_in_naive, plug_in_qda
+
+
+class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Fit by moments, predict by Bayes' rule; the subclasses say how the covariances are estimated."""
+
+    classes_: NDArray[Any]
+    gaussians_: Gaussians
+    converged_: bool
+    learning_curve_: pd.DataFrame
+    _name: ClassVar[str]
+
+    def __init__(self, *, unbiased: bool = False) -> None:
+        self.unbiased = unbiased
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Estimate from rows X (n, d) and labels y (n,)."""
+        X, codes, self.classes_ = encode(self, X, y)
+        moments = Moments.from_arrays(X, codes, len(self.classes_))
+        self._check_counts(moments)
+        self.gaussians_ = self._estimate(moments)
+        scores = self.gaussians_.log_joint(X)
+        log_p = log_softmax(scores, axis=1)[np.arange(len(X)), codes]
+        errors = int((scores.argmax(axis=1) != codes).sum())
+        # A closed form has no steps: the curve is one point.
+        self.learning_curve_ = pd.DataFrame([{"epoch": 1, "loss": -log_p.mean(), "errors": errors}])
+        self.converged_ = True
+        return self
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return log p(x, y=k) (n, K) of rows (n, d); for two classes the log-odds (n,) of the second."""
+        A = self._log_joint(X)
+        return A[:, 1] - A[:, 0] if A.shape[1] == 2 else A
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable class labels (n,) of rows (n, d)."""
+        codes = self._log_joint(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Return the logarithms of the class probabilities (n, K) of rows (n, d)."""
+        return np.asarray(log_softmax(self._log_joint(X), axis=1))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the class probabilities (n, K) of rows (n, d)."""
+        return np.exp(self.predict_log_proba(X))
+
+    def _log_joint(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return self.gaussians_.log_joint(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _estimate(self, moments: Moments) -> Gaussians:
+        raise NotImplementedError
+
+    def _minimum_rows(self, d: int) -> int:
+        raise NotImplementedError
+
+    def _check_counts(self, moments: Moments) -> None:
+        """Name the class that has too few rows, by its label."""
+        k, least = int(np.argmin(moments.count)), self._minimum_rows(moments.d)
+        if moments.count[k] < least:
+            label, count = self.classes_.tolist()[k], int(moments.count[k])
+            rows = "1 row (one sample)" if count == 1 else f"{count} rows"
+            raise DataError(
+                f"Class {label!r} has {rows}; plug-in {self._name} needs at least {least}. "
+                "Merge classes, or use the Bayesian model, whose prior fills in."
+            )
+
+
+class PlugInLDA(_PlugIn):
+    """Linear discriminant analysis: one covariance for all classes, Σ = Σ_k S_k/n.
+
+    Parameters
+    ----------
+    unbiased
+        Whether to divide by n − K, as Hastie et al. and R's MASS, instead of n, maximum likelihood, as scikit-learn.
+
+    Attributes
+    ----------
+    classes_, gaussians_
+        Labels (K,) and the estimates: `pi` (K,), `mu` (K, d), `Sigma` (d, d).
+    converged_, learning_curve_
+        True, and the one line of a closed form: `loss` (−mean log p(y|x)) and `errors` on the training rows.
+    """
+
+    _name = "LDA"
+
+    def _estimate(self, moments: Moments) -> Gaussians:
+        return plug_in_lda(moments, unbiased=self.unbiased)
+
+    def _minimum_rows(self, d: int) -> int:
+        return 1
+
+
+class PlugInQDA(_PlugIn):
+    """Quadratic discriminant analysis: a covariance for each class, Σ_k = S_k/n_k.
+
+    Parameters
+    ----------
+    unbiased
+        Whether to divide by n_k − 1 instead of n_k, maximum likelihood.
+
+    Attributes
+    ----------
+    classes_, gaussians_
+        Labels (K,) and the estimates: `pi` (K,), `mu` (K, d), `Sigma` (K, d, d).
+    converged_, learning_curve_
+        True, and the one line of a closed form: `loss` (−mean log p(y|x)) and `errors` on the training rows.
+    """
+
+    _name = "QDA"
+
+    def _estimate(self, moments: Moments) -> Gaussians:
+        return plug_in_qda(moments, unbiased=self.unbiased)
+
+    def _minimum_rows(self, d: int) -> int:
+        return d + 1
+
+
+class PlugInNaiveGaussian(_PlugIn):
+    """Naive Gaussian classifier: a variance for each class and feature, no correlations.
+
+    Parameters
+    ----------
+    unbiased
+        Whether to divide by n_k − 1 instead of n_k, maximum likelihood.
+
+    Attributes
+    ----------
+    classes_, gaussians_
+        Labels (K,) and the estimates: `pi` (K,), `mu` (K, d), `Sigma` (K, d, d), diagonal.
+    converged_, learning_curve_
+        True, and the one line of a closed form: `loss` (−mean log p(y|x)) and `errors` on the training rows.
+    """
+
+    _name = "naive Gaussian"
+
+    def _estimate(self, moments: Moments) -> Gaussians:
+        return plug_in_naive(moments, unbiased=self.unbiased)
+
+    def _minimum_rows(self, d: int) -> int:
+        return 2

@@ -1,0 +1,248 @@
+"""Class shares that differ between training and use: probabilities for new ones, and an estimate of them.
+
+Only the shares of the classes change, not what the classes look like:
+
+    p'(x | y) = p(x | y)   ⟹   p'(y=k | x) ∝ p(y=k | x) π'_k/π_k
+
+For a generative model this is its joint with π replaced by π'; for a regression it moves the intercepts by log π'/π.
+From unlabelled rows the new shares are estimated by maximum likelihood, with r_ik = p(y=k | x_i)/π_k:
+
+    ℓ(π') = Σ_i log Σ_k r_ik π'_k,   concave;   ∂ℓ/∂π'_k ≤ n, with equality where π'_k > 0
+
+EM comes near the maximum and slows down; Newton steps finish. They minimise −ℓ/n + Σ_k π'_k over π' ≥ 0, whose minimum
+sums to one by itself, so each step is a small non-negative least-squares problem and zeros come out exact.
+
+References
+----------
+Saerens, Latinne & Decaestecker (2002), Adjusting the outputs of a classifier to new a priori probabilities, Neural
+Computation 14.
+Kim, Carbonetto, Stephens & Anitescu (2020), A fast algorithm for maximum likelihood estimation of mixture proportions
+using sequential quadratic programming, J. Computational and Graphical Statistics 29.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import nnls
+from scipy.special import gammaincc, logsumexp
+
+from bayes_gda.checks import Floats, finite, frozen
+from bayes_gda.errors import ConvergenceError, DataError, PriorError
+from bayes_gda.linalg import gram
+
+# Shares read from a file with six decimals still sum to one within this.
+SUM_TOLERANCE = 1e-6
+# EM steps before Newton's: they bring any start to where a quadratic model of ℓ is of use.
+EM_STEPS = 10
+# Added to the diagonal of the correlation-scaled Hessian of a step. It changes the way to the maximum, not the maximum.
+RIDGE = 1e-10
+# Rounding of a mean of logarithms, summed in pairs, in ulps.
+ULPS = 8
+# A correlation matrix with an eigenvalue below this cannot be told from a singular one in double precision.
+SINGULAR = 1e-12
+
+
+def reweigh(log_joint: ArrayLike, old_prior: ArrayLike, new_prior: ArrayLike) -> Floats:
+    """Return log p'(y=k | x) (…, K) under new class shares: log p(y=k | x) + log π'_k/π_k, normalised.
+
+    Parameters
+    ----------
+    log_joint
+        (…, K) log p(x, y=k) or log p(y=k | x): what a row's entries have in common cancels.
+    old_prior
+        (K,) class shares π that `log_joint` stands on: E[π] of a generative posterior, α/Σα; for a regression the
+        shares in its training data.
+    new_prior
+        (K,) class shares π' where it is used. A zero makes the class impossible.
+    """
+    log_p = _check_log(log_joint)
+    K = log_p.shape[-1]
+    old, new = _check_prior("old_prior", old_prior, K), _check_prior("new_prior", new_prior, K)
+    if ((old == 0) & (new > 0)).any():
+        k = int(np.flatnonzero((old == 0) & (new > 0))[0])
+        raise PriorError(
+            f"`old_prior` must be positive where `new_prior` is; got 0 for class {k}. Train on rows of it."
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):  # log 0, and 0/0 where both are zero
+        shift = np.where(new > 0, np.log(new) - np.log(old), -np.inf)
+    return _normalised(log_p + shift, "under `new_prior`")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassPriorEstimate:
+    """Class shares of unlabelled rows, by maximum likelihood.
+
+    The class densities count as known: what training left unsure about them is not in the standard errors.
+
+    Parameters
+    ----------
+    prior
+        (K,) the shares.
+    standard_error
+        (K,) from the observed information on the simplex. A share at 0 has none (nan), as its likelihood is no hill
+        but a slope; those of the others then hold with that share at 0.
+    log_likelihood
+        ℓ(π̂) − ℓ(π): log density of all rows, relative to that under the old shares.
+    p_value
+        Of the likelihood-ratio test that the shares are still the old ones: 2·`log_likelihood` against χ² with K − 1
+        degrees of freedom.
+    n_iter
+        Steps taken, EM's and Newton's.
+    converged
+        Whether ℓ is proved to lie within the tolerance of its maximum; False only inside a `ConvergenceError`.
+    """
+
+    prior: Floats
+    standard_error: Floats
+    log_likelihood: float
+    p_value: float
+    n_iter: int
+    converged: bool
+
+
+def estimate_class_prior(
+    log_probabilities: ArrayLike, old_prior: ArrayLike, *, tolerance: float = 1e-8, max_iter: int = 200
+) -> ClassPriorEstimate:
+    """Estimate the class shares π' of unlabelled rows by maximising Σ_i log Σ_k p(y=k | x_i) π'_k/π_k.
+
+    Parameters
+    ----------
+    log_probabilities
+        (n, K) log p(y=k | x_i), or log p(x_i, y=k), under the old shares. They must be calibrated there.
+    old_prior
+        (K,) the old shares, all positive; see `reweigh`.
+    tolerance
+        How far ℓ may be from its maximum, in nats; ℓ is concave, so max_k ∂ℓ/∂π'_k − n bounds that distance. At 1e-8
+        the shares are within about 1e-4 standard errors.
+    max_iter
+        Most steps to take.
+
+    Returns
+    -------
+    The estimate. `reweigh(log_probabilities, old_prior, estimate.prior)` are the class probabilities that go with it.
+    """
+    log_p = _check_log(log_probabilities)
+    if log_p.ndim != 2 or len(log_p) == 0:
+        raise DataError(f"`log_probabilities` must be (n, K) with at least one row; got shape {log_p.shape}.")
+    K = log_p.shape[1]
+    old = _check_prior("old_prior", old_prior, K)
+    if (old == 0).any():
+        raise PriorError(f"`old_prior` must be positive; got 0 for class {int(old.argmin())}. Leave the class out.")
+    log_r = _normalised(log_p, "as given") - np.log(old)
+    # Rows scaled to a maximum of one: nothing overflows, and ℓ changes by the constant `offset`. Columns lie together
+    # in memory, where NumPy sums in pairs: else ∂ℓ/∂π of a million rows is off by 2e-8, more than the tolerance.
+    top = log_r.max(axis=1, keepdims=True)
+    R, offset = np.asfortranarray(np.exp(log_r - top)), float(top.sum())
+
+    pi, n_iter, converged = _maximise(R, old, tolerance, max_iter)
+    log_likelihood = float(np.log(R @ pi).sum()) + offset
+    error = _standard_error(R, pi)
+    # χ²_{K−1} beyond 2ℓ; rounding may leave a ratio of −1e-16 where the old shares are the maximum.
+    p_value = float(gammaincc((K - 1) / 2, max(log_likelihood, 0.0)))
+    estimate = ClassPriorEstimate(frozen(pi), frozen(error), log_likelihood, p_value, n_iter, converged)
+    if not converged:
+        raise ConvergenceError(
+            f"The class prior is not within {tolerance:g} nats of the best after {max_iter} steps. Raise `max_iter`.",
+            estimate,
+        )
+    return estimate
+
+
+def _maximise(R: Floats, pi: Floats, tolerance: float, max_iter: int) -> tuple[Floats, int, bool]:
+    """Maximise Σ_i log (Rπ)_i over the simplex; return π, the number of steps, and whether the maximum is reached."""
+    n = len(R)
+    for step in range(max_iter + 1):
+        B = R / (R @ pi)[:, None]
+        slope = B.mean(axis=0)
+        # Newton's steps alone give exact zeros, so there is at least one.
+        if step > EM_STEPS and n * (slope.max() - 1) <= tolerance:
+            return pi, step, True
+        if step == max_iter:
+            break
+        pi = pi * slope if step < EM_STEPS else _newton(R, B, slope, pi)
+        pi = pi / pi.sum()
+    return pi, max_iter, False
+
+
+def _newton(R: Floats, B: Floats, slope: Floats, pi: Floats) -> Floats:
+    """Step to the minimum over v ≥ 0 of ½(v − π)ᵀH(v − π) + (v − π)ᵀ(1 − slope), the quadratic model of f = −ℓ/n + Σπ.
+
+    With B_ik = r_ik/(Rπ)_i the Hessian is H = BᵀB/n.
+    """
+    H = gram(B) / len(B)
+    # H_kk ≥ slope_k² by Jensen, so H_kk < 1 says that share k must fall: raising H_kk to 1 costs no speed at a positive
+    # share of the maximum, and keeps the scales of classes that hardly a row can have in proportion.
+    np.fill_diagonal(H, np.maximum(np.diagonal(H), 1.0))
+    s = np.sqrt(np.diagonal(H))
+    # In u = v·s the Hessian is a correlation matrix LLᵀ: minimise ½|Lᵀu − L⁻¹b|², u ≥ 0, b = (H̃π − 1 + slope)/s. What
+    # was added to H is in H̃ too, so that it acts on the step and vanishes at the maximum.
+    C = H / np.outer(s, s) + RIDGE * np.eye(len(s))
+    L = np.linalg.cholesky(C)
+    u, _ = nnls(L.T, np.linalg.solve(L, C @ (s * pi) - (1 - slope) / s))
+    target = u / s
+
+    def f(v: Floats) -> float:
+        mixture = R @ v
+        return float(v.sum() - np.log(mixture).mean()) if (mixture > 0).all() else np.inf
+
+    # f is convex and the step goes down: halve it until f does, by a part of what the slope 1 − ∂ℓ/∂π/n promises. The
+    # last steps change f by less than its rounding, which is let pass.
+    start, promise, t = f(pi), float((1 - slope) @ (target - pi)), 1.0
+    rounding = ULPS * np.finfo(float).eps * (1 + abs(start))
+    while f(pi + t * (target - pi)) > start + 1e-4 * t * promise + rounding and t > np.finfo(float).eps:
+        t /= 2
+    return np.maximum(pi + t * (target - pi), 0.0)
+
+
+def _standard_error(R: Floats, pi: Floats) -> Floats:
+    """Return √diag(J⁻¹ − ππᵀ/n) for the positive shares, nan for the others; J = Σ_i r_i r_iᵀ/(r_iᵀπ)².
+
+    This is Z(ZᵀJZ)⁻¹Zᵀ with Z a basis of the directions that keep Σπ = 1, since Jπ = n·1 at the maximum. For rows
+    whose class is certain it is the multinomial's √(π(1 − π)/n).
+    """
+    error = np.full(len(pi), np.nan)
+    free = np.flatnonzero(pi > 0)
+    if len(free) < 2:
+        return error
+    J = gram(R[:, free] / (R @ pi)[:, None])
+    s = np.sqrt(np.diagonal(J))
+    values, vectors = np.linalg.eigh(J / np.outer(s, s))
+    if values[0] < SINGULAR:
+        k, j = free[np.sort(np.argsort(-np.abs(vectors[:, 0]))[:2])]
+        raise DataError(
+            f"`log_probabilities` must tell the classes apart; in these {len(R)} rows the shares of classes {k} and "
+            f"{j} can be traded without changing the likelihood. Merge classes or add rows."
+        )
+    variance = (vectors**2 / values).sum(axis=1) / s**2 - pi[free] ** 2 / len(R)
+    error[free] = np.sqrt(np.maximum(variance, 0.0))
+    return error
+
+
+def _normalised(log_p: Floats, when: str) -> Floats:
+    total = logsumexp(log_p, axis=-1, keepdims=True)
+    if np.isneginf(total).any():
+        row = int(np.flatnonzero(np.isneginf(total))[0])
+        raise DataError(f"Row {row} must have a possible class {when}; all its log probabilities are −inf.")
+    return np.asarray(log_p - total)
+
+
+def _check_log(value: ArrayLike) -> Floats:
+    """Return log probabilities (…, K), finite or −inf."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] < 2:
+        raise DataError(f"Log probabilities must be (…, K) with at least two classes; got shape {array.shape}.")
+    if not (array < np.inf).all():
+        raise DataError(f"Log probabilities must be finite or −inf; got {array[~(array < np.inf)].flat[0]:g}.")
+    return array
+
+
+def _check_prior(name: str, value: ArrayLike, K: int) -> Floats:
+    prior = finite(name, value)
+    if prior.shape != (K,):
+        raise PriorError(f"`{name}` must hold a share for each of the {K} classes; got shape {prior.shape}.")
+    if (prior < 0).any():
+        raise PriorError(f"`{name}` must not be negative; got {prior.min():g}.")
+    if abs(prior.sum() - 1) > SUM_TOLERANCE:
+        raise PriorError(f"`{name}` must sum to one; it sums to {prior.sum():.6g}. Divide it by its sum.")
+    return np.asarray(prior / prior.sum())
