@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from bayes_gda.data.moments import Moments
     from bayes_gda.data.table import Dataset, read_table
     from bayes_gda.errors import BayesGDAError, ConvergenceError, DataError, MissingDependencyError, PriorError
+    from bayes_gda.evaluation.compare import compare_posteriors
+    from bayes_gda.evaluation.diagnostics import diagnose
+    from bayes_gda.evaluation.model_comparison import compare_models
+    from bayes_gda.evaluation.sensitivity import prior_sensitivity
     from bayes_gda.inference.adapter import laplace, trust
+    from bayes_gda.inference.mcmc import sample
     from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 
 # Where each public name lives.
@@ -32,9 +37,14 @@ _HOME = {
     "NIW": "inference.priors",
     "Normal": "inference.priors",
     "PriorError": "errors",
+    "compare_models": "evaluation.model_comparison",
+    "compare_posteriors": "evaluation.compare",
+    "diagnose": "evaluation.diagnostics",
     "laplace": "inference.adapter",
     "load_example": "data.examples",
+    "prior_sensitivity": "evaluation.sensitivity",
     "read_table": "data.table",
+    "sample": "inference.mcmc",
     "trust": "inference.adapter",
 }
 
@@ -53,9 +63,14 @@ __all__ = [
     "Normal",
     "PriorError",
     "__version__",
+    "compare_models",
+    "compare_posteriors",
+    "diagnose",
     "laplace",
     "load_example",
+    "prior_sensitivity",
     "read_table",
+    "sample",
     "trust",
 ]
 

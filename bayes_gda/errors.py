@@ -19,6 +19,10 @@ class MissingDependencyError(BayesGDAError, ImportError):
     """An optional package is not installed; the message holds the install command."""
 
 
+class StoreError(BayesGDAError, OSError):
+    """A model cannot be saved or loaded; the message names the file or the part, the cause and the remedy."""
+
+
 class ConvergenceError(BayesGDAError, RuntimeError):
     """A computation stopped before its answer; what it reached so far is kept.
 
@@ -36,3 +40,7 @@ class ConvergenceError(BayesGDAError, RuntimeError):
 
     def __reduce__(self) -> tuple[type, tuple[str, Any]]:
         return type(self), (str(self), self.partial)
+
+
+class InferenceWarning(UserWarning):
+    """The fast answer is not good enough here; the message says what was done instead, or what to do."""

@@ -42,7 +42,8 @@ if TYPE_CHECKING:
 # (log(1 − σ(w)) and the like), while it is small; rewriting it again with its gradient and for all points takes longer
 # than all the rest (QDA, d = 4: 3.5 of 6 s) and makes nothing faster.
 MODE = Mode(linker=VMLinker(use_cloop=False, c_thunks=False), optimizer="merge")
-STABLE = ("canonicalize", "stabilize")
+# A parameter out of its range is a density of zero, not an exception.
+STABLE = ("canonicalize", "stabilize", "local_check_parameter_to_ninf_switch")
 # Points evaluated in one call; bounds the memory of a model with many rows.
 BATCH = 500
 

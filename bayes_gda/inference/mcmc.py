@@ -17,18 +17,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pymc as pm
 import pytensor
-import pytensor.tensor as pt
-from pymc.step_methods.hmc.quadpotential import QuadPotentialFull, QuadPotentialFullAdapt
-from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
-from pytensor.link.vm import VMLinker
+from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt, QuadPotentialFull
 
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
@@ -36,10 +32,12 @@ from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import ConvergenceError, DataError, MissingDependencyError
 from bayes_gda.inference.adapter import ModelDensity
 from bayes_gda.inference.adapter import laplace as graph_laplace
+from bayes_gda.inference.chains import Report, run_chains
 from bayes_gda.inference.density import Density, Smoothed
 from bayes_gda.inference.fused import fused_density
 from bayes_gda.inference.hierarchical import WeightsDensity
 from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.inference.mcmc_chain import Chain, ValueAndGradient, longest, nuts_step, sample_chain
 from bayes_gda.inference.regression import regression_laplace
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.models.blueprint import blueprint_of
@@ -59,58 +57,6 @@ OVERDISPERSION = 1.5
 DENSE_LIMIT = 2000
 # The log likelihood of each draw and row is kept up to so many numbers (160 MB); leave-one-out needs it.
 LIKELIHOOD_LIMIT = 20_000_000
-# The graph is one node, so no time is spent on rewriting it, and there is nothing to compile.
-MODE = Mode(linker=VMLinker(use_cloop=False, c_thunks=False), optimizer="fast_compile")
-
-ValueAndGradient = Callable[[Floats], tuple[Floats, Floats]]
-
-
-class FusedDensity(Op):  # type: ignore[misc]
-    """A log density and its gradient as one node: θ (dim,) → log p (), ∂ log p/∂θ (dim,)."""
-
-    __props__ = ()
-
-    def __init__(self, function: ValueAndGradient) -> None:
-        self.function = function
-
-    def make_node(self, theta: Any) -> Apply:
-        """Return the node with its two outputs."""
-        return Apply(self, [pt.as_tensor_variable(theta)], [pt.dscalar(), pt.dvector()])
-
-    def perform(self, node: Apply, inputs: list[Floats], outputs: list[list[Any]]) -> None:
-        """Evaluate both."""
-        value, gradient = self.function(inputs[0])
-        outputs[0][0], outputs[1][0] = np.asarray(value, dtype=float), gradient
-
-    def pullback(self, inputs: list[Any], outputs: list[Any], cotangents: list[Any]) -> list[Any]:
-        """Return the gradient, which is the node's own second output."""
-        return [cotangents[0] * outputs[1]]
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Where the wall time went, as the sampler reports each step."""
-
-    started: float = field(default_factory=time.perf_counter)
-    first: float = 0.0
-    tuning: float = 0.0
-    drawing: float = 0.0
-
-    def __call__(self, trace: Any, draw: Any) -> None:
-        self.first = self.first or time.perf_counter()
-        took = draw.stats[0].get("perf_counter_diff", 0.0)
-        if draw.tuning:
-            self.tuning += took
-        else:
-            self.drawing += took
-
-    def split(self) -> dict[str, float]:
-        """Seconds until the first step, and the rest shared out in proportion to the steps' own times."""
-        now = time.perf_counter()
-        first = self.first or now
-        share = self.tuning / (self.tuning + self.drawing) if self.drawing else 0.5
-        warm_up = (now - first) * share
-        return {"compile_time": first - self.started, "warm_up_time": warm_up, "draw_time": now - first - warm_up}
 
 
 def sample(
@@ -172,49 +118,49 @@ class _Run:
     shown: bool
 
     def by_pymc(self) -> "xr.DataTree":
-        """Run PyMC's NUTS on the fused density."""
-        clock = _Clock()
-        seed = np.random.default_rng(self.random_seed)
+        """Run PyMC's NUTS on the fused density, every chain in one process."""
+        import xarray as xr
+
+        started = time.perf_counter()
+        rng = np.random.default_rng(self.random_seed)
         with one_blas_thread(), _quiet():
             function, variables, start, shape = self._prepare()
             tune = self.tune if self.tune is not None else LEARNT_TUNE if shape is None else KNOWN_TUNE
-            theta = _starts(function, start, shape, self.chains, seed)
-            with pytensor.config.change_flags(mode=MODE, floatX="float64"), pm.Model() as fused:
-                vector = pm.Flat("theta", shape=len(start))
-                pm.Potential("density", FusedDensity(function)(vector)[0])
-                potential = _potential(start, shape)
-                step = pm.NUTS(potential=potential, model=fused, initial_point={"theta": theta[0]})
-                step._logp_dlogp_func._pytensor_function.trust_input = True  # 10 µs a step for checks of our own array
-                tree = pm.sample(
-                    self.draws,
-                    tune=tune,
-                    chains=self.chains,
-                    cores=self.cores,
-                    step=step,
-                    initvals=[{"theta": point} for point in theta],
-                    random_seed=int(seed.integers(2**31)),
-                    progressbar="split+stats" if self.shown else False,
-                    compute_convergence_checks=False,
-                    nuts_sampler="pymc",
-                    callback=clock,
-                )
-        w = tree["posterior"]["theta"].values
-        sampled = w.shape[:2]
-        attrs = self._attributes("pymc", clock, tune, sampled)
+            starts = _starts(function, start, shape, self.chains, rng)
+            seeds = rng.integers(2**31, size=self.chains)
+            nuts = nuts_step(function, starts[0], _potential(start, shape))
+            ready = time.perf_counter()
+
+            def work(chain: int, report: Report) -> Chain:
+                return sample_chain(nuts, starts[chain], int(seeds[chain]), tune, self.draws, report)
+
+            results = run_chains(work, self.chains, iterations=tune + self.draws, cores=self.cores, shown=self.shown)
+        sampled = longest(results)
+        if not sampled:
+            raise KeyboardInterrupt  # in the warm-up: there is nothing to return
+        length = min(len(chain.theta) for chain in sampled)
+        wall, warm_up = time.perf_counter() - ready, sum(chain.warm_up for chain in results)
+        share = warm_up / max(warm_up + sum(chain.drawing for chain in results), 1e-9)
+        times = {"compile_time": ready - started, "warm_up_time": share * wall, "draw_time": (1 - share) * wall}
+        attrs = self._attributes("pymc", times, tune, (len(sampled), length))
         coords = {name: list(values) for name, values in self.model.coords.items() if values is not None}
-        named = to_datatree(
-            variables(w.reshape(-1, w.shape[-1])),
+        tree = to_datatree(
+            variables(np.concatenate([chain.theta[:length] for chain in sampled])),
             coords,
-            chains=sampled[0],
+            chains=len(sampled),
             dims=self.model.named_vars_to_dims,
             attrs=attrs,
         )
-        named["sample_stats"] = tree["sample_stats"]
-        return named
+        stats = xr.concat(
+            [chain.stats.isel(draw=slice(length)) for chain in sampled if chain.stats is not None], "chain"
+        )
+        stats = stats.assign_coords(chain=np.arange(len(sampled)))
+        tree["sample_stats"] = xr.DataTree(stats.assign_attrs(tuning_steps=tune, sampling_time=wall))
+        return tree
 
     def by_other(self, sampler: Sampler) -> "xr.DataTree":
         """Run another sampler on the model as it is written."""
-        clock = _Clock()
+        started = time.perf_counter()
         tune = LEARNT_TUNE if self.tune is None else self.tune
         with one_blas_thread(), _quiet():
             tree = pm.sample(
@@ -228,8 +174,13 @@ class _Run:
                 nuts_sampler=sampler,
                 model=self.model,
             )
-        sizes = tree["posterior"].sizes
-        tree["posterior"].attrs |= self._attributes(sampler, clock, tune, (sizes["chain"], sizes["draw"]))
+        sizes, posterior = tree["posterior"].sizes, tree["posterior"]
+        wall = time.perf_counter() - started
+        sampling = float(posterior.attrs.get("sampling_time", wall))
+        # These samplers do not say how their time was shared between warm-up and draws: by iterations.
+        share = tune / (tune + self.draws)
+        times = {"compile_time": wall - sampling, "warm_up_time": share * sampling, "draw_time": (1 - share) * sampling}
+        posterior.attrs |= self._attributes(sampler, times, tune, (sizes["chain"], sizes["draw"]))
         return tree
 
     def _prepare(self) -> tuple[ValueAndGradient, Callable[[Floats], dict[str, Floats]], Floats, Floats | None]:
@@ -250,9 +201,7 @@ class _Run:
         compiled.trust_input = True
         return compiled._pytensor_function, graph.draws, start, shape
 
-    def _attributes(self, sampler: str, clock: _Clock, tune: int, sampled: tuple[int, int]) -> dict[str, Any]:
-        import arviz
-
+    def _attributes(self, sampler: str, times: dict[str, float], tune: int, sampled: tuple[int, int]) -> dict[str, Any]:
         rows = None if self.density is None else self.density.rows
         complete = sampled == (self.chains, self.draws)
         return {
@@ -265,8 +214,8 @@ class _Run:
             "random_seed": "none" if self.random_seed is None else self.random_seed,
             "fingerprint": "unknown" if rows is None else rows.fingerprint,
             "versions": f"bayes_gda {__version__}, pymc {pm.__version__}, pytensor {pytensor.__version__}, "
-            f"arviz {arviz.__version__}, numpy {np.__version__}",
-            **clock.split(),
+            f"arviz {version('arviz')}, numpy {np.__version__}",
+            **times,
         }
 
 
@@ -322,7 +271,7 @@ def _potential(center: Floats, shape: Floats | None) -> Any:
     """Return the kinetic energy: the known covariance, or one to be learnt."""
     n = len(center)
     if shape is None:
-        return QuadPotentialFullAdapt(n, center, np.eye(n), 10)
+        return QuadPotentialDiagAdapt(n, center, np.ones(n), 10)
     return QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))
 
 

@@ -21,6 +21,7 @@ Vehtari, Simpson, Gelman, Yao & Gabry (2024), Pareto smoothed importance samplin
 """
 
 from dataclasses import dataclass, field
+from html import escape
 from typing import Literal, Protocol
 
 import numpy as np
@@ -52,6 +53,16 @@ TOLERANCE = 0.02
 # measured, well inside what importance sampling can correct.
 SHIFT_TOLERANCE = 0.1
 SHARE_TOLERANCE = 0.5
+
+
+# Traffic lights of the verdicts, in colours that are told apart also by most of those who cannot see red and green.
+LIGHTS = {"trusted": "#1a7f37", "corrected": "#bf8700", "needs-mcmc": "#cf222e"}
+
+
+def verdict_html(verdict: str, reason: str, next_step: str, light: str | None = None) -> str:
+    """Return a verdict as HTML for a notebook, all its text escaped; `light` is a colour other than the verdict's."""
+    dot = f'<span style="color:{escape(light or LIGHTS.get(verdict, "#57606a"))}">●</span>'
+    return f"<div>{dot} <b>{escape(verdict)}</b>: {escape(reason)} <i>{escape(next_step)}</i></div>"
 
 
 class LogDensity(Protocol):
@@ -144,6 +155,9 @@ class Trust:
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason} {self.next_step}"
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self.verdict, self.reason, self.next_step)
 
     @property
     def mean(self) -> Floats:

@@ -21,9 +21,10 @@ def alternate(functions, rounds=9):
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def report(benchmark, what, ratio, target, seconds):
+def report(benchmark, what, ratio, target, figures, *, at_least=False, unit="s"):
     """Record a ratio and say whether it meets its target; a benchmark measures, it does not fail on a noisy machine."""
-    benchmark.extra_info.update(seconds, ratio=ratio, target=target)
-    figures = ", ".join(f"{name} {value:.3f} s" for name, value in seconds.items())
-    verdict = "met" if ratio <= target else "MISSED"
-    sys.stderr.write(f"\n{what}: {ratio:.2f} (target: at most {target:g}, {verdict}; {figures})\n")
+    benchmark.extra_info.update(figures, ratio=ratio, target=target)
+    listed = ", ".join(f"{name} {value:.3f} {unit}" for name, value in figures.items())
+    verdict = "met" if (ratio >= target if at_least else ratio <= target) else "MISSED"
+    bound = "at least" if at_least else "at most"
+    sys.stderr.write(f"\n{what}: {ratio:.2f} (target: {bound} {target:g}, {verdict}; {listed})\n")

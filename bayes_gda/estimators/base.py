@@ -1,0 +1,273 @@
+"""What all estimators share: scikit-learn's contract around a fitted model, and what scikit-learn has no word for."""
+
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.labels import coordinates, to_datatree
+from bayes_gda.errors import DataError
+from bayes_gda.estimators.choice import Fit, Problem, Settings, Verdict, fit
+from bayes_gda.estimators.defaults import Rows, distinct, pool
+from bayes_gda.estimators.display import fitted_html
+from bayes_gda.inference.trust import Trust
+from bayes_gda.prediction import uncertainty
+from bayes_gda.prediction.classifier import FittedClassifier, GaussianClassifier
+from bayes_gda.prediction.decisions import Decisions
+from bayes_gda.prediction.links import EntropySplit
+from bayes_gda.prediction.shift import ClassPriorEstimate, estimate_class_prior
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+
+class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier that is a posterior: predictions average over it, and know what they do not know.
+
+    The subclasses say what the model and its prior are.
+    """
+
+    classes_: NDArray[Any]
+    model_: FittedClassifier
+    prior_: Any
+    inference_: str
+    trust_: Trust | Verdict
+    log_evidence_: float
+    log_evidence_error_: float
+    seed_: int
+    n_features_in_: int
+
+    # The parameters that all subclasses have; each sets them in its own __init__, as scikit-learn wants.
+    inference: Any
+    draws: int
+    chains: int
+    sampler: str
+    random_state: Any
+    progress: bool | None
+
+    # ── Fitting ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to rows X (n, d) and labels y (n,).
+
+        Parameters
+        ----------
+        X, y
+            Features, an array or a data frame, and labels of any kind.
+        sample_weight
+            (n,) weights ≥ 0: a row of weight 2 counts as two, one of weight 0 as absent. None is 1 for all.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        settings = Settings(self.inference, self.draws, self.chains, self.sampler, seed, self.progress)
+        rows = pool(self._rows(X, y, sample_weight))
+        problem, prior = self._problem(rows)
+        self.classes_ = rows.classes
+        self.seed_ = seed
+        self.prior_ = prior
+        self._keep(fit(problem, settings))
+        return self
+
+    def _rows(self, X: Floats, y: Any, sample_weight: Any) -> Rows:
+        weight: Floats | None = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+            present = weight > 0
+            X, y, weight = X[present], y[present], weight[present]
+            if not len(X):
+                raise DataError("`sample_weight` must not be zero for all rows. Give some row a positive weight.")
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(
+                f"`y` has 1 class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes. "
+                "Add rows of another class."
+            )
+        return Rows(X, codes.astype(np.intp), classes, weight, self._names())
+
+    def _names(self) -> tuple[str, ...]:
+        """Distinct names (d,) of the features."""
+        numbered = [f"x{j + 1}" for j in range(self.n_features_in_)]
+        return distinct([str(name) for name in getattr(self, "feature_names_in_", numbered)])
+
+    def _problem(self, rows: Rows) -> tuple[Problem, Any]:
+        """Return the model with its data, and the prior in use."""
+        raise NotImplementedError
+
+    def _keep(self, fitted: Fit) -> None:
+        self.model_, self.inference_, self.trust_ = fitted.model, fitted.method, fitted.trust
+        self.log_evidence_, self.log_evidence_error_ = fitted.log_evidence, fitted.log_evidence_error
+        self._tree = fitted.tree
+        if fitted.n_iter is not None:
+            self.n_iter_ = fitted.n_iter
+        elif hasattr(self, "n_iter_"):
+            del self.n_iter_  # of an earlier fit by another method
+
+    # ── Predictions ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the most probable labels (n,) of rows (n, d)."""
+        codes = self.predict_log_proba(X).argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
+        """Return the class probabilities (n, K) of rows (n, d), averaged over the posterior.
+
+        Parameters
+        ----------
+        X
+            Features.
+        class_prior
+            (K,) class shares where the predictions are used, in the order of `classes_`, if they differ from those of
+            the training rows. None keeps those.
+        """
+        return np.exp(self.predict_log_proba(X, class_prior))
+
+    def predict_log_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
+        """Return the logarithms (n, K) of `predict_proba`, accurate also where a probability is tiny."""
+        rows = self._checked(X)
+        return self.model_.log_probabilities(rows, class_prior)
+
+    def predict_interval(self, X: Any, prob: float = 0.9) -> Floats:
+        """Return the central credible intervals (n, K, 2) of p(y=k | x, θ) under the posterior of θ.
+
+        They say how well the probability itself is known, not how certain the class is. For the Gaussian models the
+        prediction also weighs θ by how well it explains x; far from all data it may then leave the interval.
+
+        Parameters
+        ----------
+        X
+            Features.
+        prob
+            Posterior probability that each interval holds.
+        """
+        rows = self._checked(X)
+        return uncertainty.interval(self.model_, rows, prob=prob, size=self._size, random_seed=self.seed_)
+
+    def uncertainty(self, X: Any) -> EntropySplit:
+        """Split the predictive entropy of each row, in nats: `total` = `aleatoric` + `epistemic`, (n,) each."""
+        rows = self._checked(X)
+        return uncertainty.entropy(self.model_, rows, size=self._size, random_seed=self.seed_)
+
+    def decide(
+        self,
+        X: Any,
+        costs: ArrayLike,
+        *,
+        reject_cost: ArrayLike | None = None,
+        action_names: Any = None,
+        class_prior: ArrayLike | None = None,
+    ) -> Decisions:
+        """Choose the action of least expected loss for each row, and say how firm the choice is.
+
+        Parameters
+        ----------
+        X
+            Features.
+        costs
+            (A, K) loss of each action under each class, in the order of `classes_`, or (n, A, K).
+        reject_cost
+            What it costs not to decide, a number or (n,); None offers no such way out.
+        action_names
+            A names; by default the classes if there are as many actions.
+        class_prior
+            As in `predict_proba`.
+        """
+        rows = self._checked(X)
+        if action_names is None and np.ndim(costs) >= 2 and np.shape(costs)[-2] == len(self.classes_):
+            action_names = self.classes_.tolist()
+        return uncertainty.decisions(
+            self.model_,
+            rows,
+            costs,
+            size=self._size,
+            random_seed=self.seed_,
+            class_prior=class_prior,
+            reject_cost=reject_cost,
+            action_names=action_names,
+        )
+
+    def estimate_class_prior(self, X: Any) -> ClassPriorEstimate:
+        """Estimate the class shares of unlabelled rows (n, d) by maximum likelihood, with standard errors."""
+        rows = self._checked(X)
+        return estimate_class_prior(self.model_.log_probabilities(rows), self.model_.class_shares)
+
+    def _checked(self, X: Any) -> Floats:
+        check_is_fitted(self, "model_")
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return rows
+
+    @property
+    def _size(self) -> int:
+        """Draws behind intervals, entropies and decisions: those of `posterior_`."""
+        return self.draws * self.chains
+
+    # ── The posterior ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def posterior_(self) -> "xr.DataTree":
+        """The posterior as an ArviZ DataTree; drawn when it is first asked for, unless it was sampled."""
+        check_is_fitted(self, "model_")
+        if self._tree is None:
+            draws = self.model_.draw_variables(self._size, random_seed=self.seed_)
+            attrs = {"method": self.inference_, "random_seed": self.seed_}
+            self._tree = to_datatree(draws, self._coords(), chains=self.chains, attrs=attrs)
+        return self._tree
+
+    def _coords(self) -> dict[str, list[str]]:
+        if isinstance(self.model_, GaussianClassifier):
+            return coordinates(class_names=self.classes_.tolist(), feature_names=self._names())
+        return coordinates(class_names=self.classes_.tolist(), coefficient_names=self.model_.features.names)
+
+    def summary(self, prob: float = 0.9) -> "pd.DataFrame":
+        """Return a table of the parameters: mean, sd, a central interval, and ESS and R-hat if they were sampled.
+
+        Parameters
+        ----------
+        prob
+            Posterior probability of the interval.
+        """
+        import pandas as pd
+
+        from bayes_gda.evaluation.diagnostics import scalars
+
+        if not 0 < prob < 1:
+            raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")
+        low, high = (1 - prob) / 2, (1 + prob) / 2
+        lines = {
+            name: [x.mean(), x.std(ddof=1), *np.quantile(x, [low, high])]
+            for name, x in scalars(self.posterior_["posterior"].to_dataset()).items()
+        }
+        columns = ["mean", "sd", f"{100 * low:g}%", f"{100 * high:g}%"]
+        table = pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis("parameter")
+        diagnosis = self.trust_.diagnosis if isinstance(self.trust_, Verdict) else None
+        if diagnosis is not None:
+            table = table.join(diagnosis.table[["ess_bulk", "ess_tail", "r_hat"]])
+        return table
+
+    def save(self, path: "str | PathLike[str]") -> None:
+        """Write the fitted model to one file, which `bayes_gda.store.load` reads; nothing is pickled."""
+        from bayes_gda.store import save
+
+        check_is_fitted(self, "model_")
+        save(self, path)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Draws that can be made again need not travel to joblib's workers.
+        state: dict[str, Any] = super().__getstate__()
+        if state.get("_tree") is not None and state.get("inference_") != "mcmc":
+            state = state | {"_tree": None}
+        return state
+
+    def _html_repr(self) -> str:
+        """scikit-learn's diagram, and below it what was fitted."""
+        diagram: str = super()._html_repr()
+        return diagram + (fitted_html(self) if hasattr(self, "model_") else "")

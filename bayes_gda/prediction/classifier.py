@@ -1,0 +1,290 @@
+"""Fitted models: a posterior, however it was found, and what it says of new rows.
+
+    GaussianClassifier      p(y=k | x, D) ∝ E[π_k] ∫ N(x | μ_k, Σ_k) p(μ, Σ | D)
+    RegressionClassifier    p(y=k | x, D) = ∫ p(y=k | φ(x), w) p(w | D) dw
+
+Each holds an exact or Gaussian posterior, from which the integral is taken in closed form or near it, or draws, over
+which it is a mean. Both answer the same few questions, so that `prediction.uncertainty` need not ask how a model was
+fitted. All work goes in blocks of rows: memory beside the answer does not grow with n.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit, log_softmax, logsumexp, softmax
+
+from bayes_gda.checks import Floats, frozen
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.moments import Moments
+from bayes_gda.errors import DataError
+from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
+from bayes_gda.inference.laplace import GaussianPosterior
+from bayes_gda.inference.priors import LKJ, NIG, NIW, Seed
+from bayes_gda.linalg import product
+from bayes_gda.prediction import links, softmax_links
+from bayes_gda.prediction.decisions import generative_draws
+from bayes_gda.prediction.predictive import draw_rows, log_class_probabilities, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.prediction.shift import reweigh
+
+Covariance = Literal["shared", "own", "diagonal"]
+
+# Numbers in a block of rows and all that goes with them: 4·10⁶ doubles are 32 MB, of which a handful are alive at a
+# time. Smaller blocks would factor the covariances of all draws once more for each.
+BLOCK = 4_000_000
+
+
+# ── Generative ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GaussianClassifier:
+    """Fitted LDA (`shared` covariance), QDA (`own`) or naive Gaussian classifier (`diagonal`).
+
+    Parameters
+    ----------
+    covariance
+        Which covariances the classes have.
+    moments
+        Sufficient statistics of the training rows.
+    prior, alpha
+        Prior of means and covariances; (K,) Dirichlet parameters of the class shares, before the data.
+    posterior
+        The exact posterior, or None.
+    draws
+        `pi` (S, K), `mu` (S, K, d) and `Sigma` (S, [K,] d, d) or `sigma2` (S, K, d), all of equal weight, or None.
+    """
+
+    covariance: Covariance
+    moments: Moments
+    prior: NIW | NIG | LKJ
+    alpha: Floats
+    posterior: NIWPosterior | NIGPosterior | None = None
+    draws: Mapping[str, Floats] | None = None
+
+    def __post_init__(self) -> None:
+        _check_source(self.posterior, self.draws)
+        object.__setattr__(self, "alpha", frozen(self.alpha))
+        if self.draws is not None:
+            spread = "sigma2" if self.covariance == "diagonal" else "Sigma"
+            kept = {name: np.asarray(self.draws[name], dtype=np.float64) for name in ("pi", "mu", spread)}
+            object.__setattr__(self, "draws", kept)
+
+    @property
+    def K(self) -> int:
+        """Number of classes."""
+        return self.moments.K
+
+    @property
+    def width(self) -> int:
+        """Numbers that one draw and one row take up on the way to a probability."""
+        return self.moments.mean.size
+
+    @property
+    def class_shares(self) -> Floats:
+        """E[π | D] (K,): π is independent of means and covariances given the data, whatever their prior."""
+        alpha = self.alpha + self.moments.count
+        return np.asarray(alpha / alpha.sum())
+
+    def log_density(self, X: Floats) -> Floats:
+        """Return log p(x | y=k, D) (n, K): Student-t if exact, else the log of the mean density over the draws."""
+        if self.posterior is not None:
+            alpha = self.posterior.alpha
+            return self.posterior.log_joint(X) - np.log(alpha / alpha.sum())
+        assert self.draws is not None
+        # log π = 0: the share is put in afterwards, exactly
+        conditional = dict(self.draws) | {"pi": np.ones_like(self.draws["pi"])}
+        out = np.empty((len(X), self.K))
+        for rows in row_blocks(len(X), self.width * 64):  # 64 draws at once at least
+            out[rows] = log_joint_of_draws(conditional, X[rows])
+        return out
+
+    def log_joint(self, X: Floats) -> Floats:
+        """Return log p(x, y=k | D) (n, K) of rows (n, d)."""
+        return self.log_density(X) + np.log(self.class_shares)
+
+    def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
+        """Return log p(y=k | x, D) (n, K), with the class shares (K,) in place of E[π] if they are given."""
+        log_joint = self.log_joint(X)
+        if class_prior is not None:
+            return reweigh(log_joint, self.class_shares, class_prior)
+        return log_class_probabilities(log_joint)
+
+    def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
+        """Draw `pi`, `mu` and `Sigma` or `sigma2` (size, …); of draws that are at hand, as many as asked for."""
+        if self.posterior is not None:
+            return self.posterior.draw(size, random_seed=random_seed)
+        assert self.draws is not None
+        chosen = _choose(len(self.draws["pi"]), size, random_seed)
+        return {name: value[chosen] for name, value in self.draws.items()}
+
+    def draw_log_joint(self, X: Floats, size: int, *, random_seed: Seed = None) -> Floats:
+        """Return log p(x, y=k | θ_s) (size, n, K) under draws of the parameters."""
+        return log_joint_per_draw(self.draw_variables(size, random_seed=random_seed), X)
+
+    def probability_draws(
+        self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
+    ) -> tuple[Floats, Floats | None]:
+        """Return p(y=k | x, θ_s) (S, n, K) and weights ∝ p(x | θ_s) (S, n)."""
+        if class_prior is None:
+            return generative_draws(log_joint_per_draw(variables, X))
+        pi = variables["pi"]
+        conditional = log_joint_per_draw(dict(variables) | {"pi": np.ones_like(pi)}, X)
+        uniform = np.full(self.K, 1 / self.K)
+        # reweigh checks the shares, and returns log p(y | x, θ); log p(x | θ) is the difference of any class.
+        log_p = reweigh(conditional, uniform, class_prior)
+        with np.errstate(divide="ignore"):
+            log_x = logsumexp(conditional + np.log(np.asarray(class_prior, dtype=np.float64)), axis=2)
+        return np.exp(log_p), np.asarray(softmax(log_x, axis=0))
+
+    def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
+        """Draw new rows (size, d) and their class codes (size,) from the posterior predictive."""
+        rng = np.random.default_rng(random_seed)
+        return draw_rows(self.draw_variables(size, random_seed=rng), random_seed=rng)
+
+
+# ── Regression ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionClassifier:
+    """Fitted logistic or softmax regression.
+
+    Parameters
+    ----------
+    features
+        The feature map φ.
+    K
+        Number of classes.
+    binary, reference
+        Whether it is logistic regression; whether the last class of a softmax regression has weights zero.
+    shares
+        (K,) shares of the classes in the training rows, which the probabilities stand on.
+    posterior
+        Gaussian posterior of the weights (dim,), the rows of W one after the other; or None.
+    draws
+        (S, dim) draws of the weights, of equal weight; or None.
+    tau
+        (S,) draws of a hierarchical prior's scale that go with `draws`; None if the scale is fixed.
+    """
+
+    features: FeatureMap
+    K: int
+    binary: bool
+    reference: bool
+    shares: Floats
+    posterior: GaussianPosterior | None = None
+    draws: Floats | None = None
+    tau: Floats | None = None
+
+    def __post_init__(self) -> None:
+        _check_source(self.posterior, self.draws)
+        object.__setattr__(self, "shares", frozen(self.shares))
+        if self.draws is not None:
+            object.__setattr__(self, "draws", frozen(self.draws))
+
+    @property
+    def width(self) -> int:
+        """Numbers that one draw and one row take up on the way to a probability."""
+        return self.K
+
+    @property
+    def class_shares(self) -> Floats:
+        """The shares (K,) of the classes that the probabilities stand on."""
+        return self.shares
+
+    def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
+        """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
+        S = 512 if self.draws is None else len(self.draws)  # the Sobol points of softmax
+        out = np.empty((len(X), self.K))
+        for rows in row_blocks(len(X), self.K * S + len(self.features.names)):
+            Phi = self.features(X[rows])
+            out[rows] = self._of_draws(Phi) if self.posterior is None else self._of_gaussian(Phi, self.posterior)
+        return out if class_prior is None else reweigh(out, self.shares, class_prior)
+
+    def _of_gaussian(self, Phi: Floats, posterior: GaussianPosterior) -> Floats:
+        if not self.binary:
+            return softmax_links.log_sobol(*self._softmax(Phi).activations(posterior))
+        mu, s2 = BinaryPredictor(Phi).activations(posterior)
+        log_p = np.stack([links.log_expected_sigmoid(-mu, s2), links.log_expected_sigmoid(mu, s2)], axis=1)
+        # Each is right to a part in 10⁹; together they shall make one.
+        return log_class_probabilities(log_p)
+
+    def _of_draws(self, Phi: Floats) -> Floats:
+        assert self.draws is not None
+        if self.binary:
+            a = product(self.draws, Phi.T)
+            return np.stack([links.log_monte_carlo(-a), links.log_monte_carlo(a)], axis=1)
+        log_p = log_softmax(self._activations(self._full(self.draws), Phi), axis=2)
+        out: Floats = logsumexp(log_p, axis=0) - np.log(len(self.draws))
+        return out
+
+    def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
+        """Draw `w` (size, m), or (size, K, m) for softmax, and `tau` (size,) if it is unknown."""
+        if self.posterior is not None:
+            return {"w": self._full(self.posterior.draw(size, random_seed=random_seed))}
+        assert self.draws is not None
+        chosen = _choose(len(self.draws), size, random_seed)
+        variables = {"w": self._full(self.draws[chosen])}
+        return variables if self.tau is None else {"tau": np.asarray(self.tau)[chosen]} | variables
+
+    def draw_probabilities(self, X: Floats, size: int, *, random_seed: Seed = None) -> Floats:
+        """Return p(y=k | x, w_s) (size, n, K) under draws of the weights."""
+        return self.probability_draws(self.draw_variables(size, random_seed=random_seed), X)[0]
+
+    def probability_draws(
+        self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
+    ) -> tuple[Floats, Floats | None]:
+        """Return p(y=k | x, w_s) (S, n, K); all weigh alike, since x says nothing of w."""
+        Phi, w = self.features(X), variables["w"]
+        if self.binary:
+            a = product(w, Phi.T)
+            P = np.stack([expit(-a), expit(a)], axis=2)
+        else:
+            P = softmax(self._activations(w, Phi), axis=2)
+        if class_prior is None:
+            return P, None
+        with np.errstate(divide="ignore"):  # log 0 where a class is impossible
+            return np.exp(reweigh(np.log(P), self.shares, class_prior)), None
+
+    def _full(self, W: Floats) -> Floats:
+        """Weights (S, dim) in the shape of the model: (S, m), or (S, K, m) with the reference class put in."""
+        if self.binary:
+            return W
+        free = W.reshape(len(W), self.K - self.reference, -1)
+        zeros = np.zeros((len(W), self.K - free.shape[1], free.shape[2]))
+        return np.concatenate([free, zeros], axis=1)
+
+    def _activations(self, w: Floats, Phi: Floats) -> Floats:
+        """Return the activations (S, n, K) of weights (S, K, m)."""
+        a = product(np.ascontiguousarray(w).reshape(-1, w.shape[-1]), Phi.T)
+        return np.swapaxes(a.reshape(len(w), self.K, -1), 1, 2)
+
+    def _softmax(self, Phi: Floats) -> SoftmaxPredictor:
+        return SoftmaxPredictor(Phi, self.K, self.reference)
+
+
+FittedClassifier = GaussianClassifier | RegressionClassifier
+
+
+def row_blocks(n: int, width: int) -> Iterator[slice]:
+    """Slices of rows of `width` numbers each that make up a block."""
+    step = max(1, BLOCK // max(1, width))
+    return (slice(i, min(i + step, n)) for i in range(0, n, step))
+
+
+def _choose(available: int, size: int, random_seed: Seed) -> NDArray[np.intp] | slice:
+    """Indices of `size` draws: all, or evenly spread, which thins chains; with replacement if there are too few."""
+    if size == available:
+        return slice(None)
+    if size < available:
+        return np.linspace(0, available - 1, size).round().astype(np.intp)
+    return np.random.default_rng(random_seed).integers(available, size=size)
+
+
+def _check_source(posterior: object, draws: Mapping[str, Floats] | Floats | None) -> None:
+    if (posterior is None) == (draws is None):
+        raise DataError("A fitted model needs either `posterior` or `draws`, not both or none.")

@@ -1,0 +1,112 @@
+"""What a fitted model does not know, and what to do all the same: credible intervals, entropies, decisions.
+
+All three rest on draws of the parameters θ_s ~ p(θ | D), the same ones for every row, or on closed forms where there
+are any. They go in blocks of rows, so that memory does not grow with n.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import entr
+
+from bayes_gda.checks import Floats
+from bayes_gda.errors import DataError
+from bayes_gda.inference.laplace import GaussianPosterior
+from bayes_gda.inference.priors import Seed
+from bayes_gda.prediction import links, softmax_links
+from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier, row_blocks
+from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
+from bayes_gda.prediction.links import EntropySplit
+from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
+
+
+def interval(model: FittedClassifier, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
+    """Return the central credible interval (n, K, 2) of p(y=k | x, θ), θ ~ p(θ | D), that holds `prob` of it.
+
+    For a Gaussian posterior of logistic regression it is exact, otherwise from `size` draws.
+    """
+    if not 0 < prob < 1:
+        raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")
+    out = np.empty((len(X), model.K, 2))
+    if isinstance(model, RegressionClassifier) and model.binary and model.posterior is not None:
+        for rows in row_blocks(len(X), len(model.features.names)):
+            mu, s2 = BinaryPredictor(model.features(X[rows])).activations(model.posterior)
+            out[rows, 0] = links.sigmoid_interval(-mu, s2, level=prob)
+            out[rows, 1] = links.sigmoid_interval(mu, s2, level=prob)
+        return out
+    ends = [(1 - prob) / 2, (1 + prob) / 2]
+    for rows, P, _ in _draws(model, X, size, random_seed):
+        out[rows] = np.moveaxis(np.quantile(P, ends, axis=0), 0, -1)
+    return out
+
+
+def entropy(model: FittedClassifier, X: Floats, *, size: int, random_seed: Seed = None) -> EntropySplit:
+    """Split the entropy of the predictive probabilities of each row into aleatoric and epistemic parts, in nats.
+
+    For a generative model the mean is over p(θ | D, x), weights ∝ p(x | θ_s), so that the parts are those of the
+    probabilities that the model reports.
+    """
+    if isinstance(model, RegressionClassifier) and model.posterior is not None:
+        parts = [_gaussian_entropy(model, model.posterior, X[rows]) for rows in row_blocks(len(X), 512 * model.K)]
+        return EntropySplit(*(np.concatenate([getattr(p, f) for p in parts]) for f in EntropySplit.__slots__))
+    total = entr(np.exp(model.log_probabilities(X))).sum(axis=1)
+    aleatoric = np.empty(len(X))
+    for rows, P, weight in _draws(model, X, size, random_seed):
+        H = entr(P).sum(axis=2)
+        aleatoric[rows] = H.mean(axis=0) if weight is None else (H * weight).sum(axis=0)
+    return EntropySplit.of(total, aleatoric)
+
+
+def decisions(
+    model: FittedClassifier,
+    X: Floats,
+    costs: ArrayLike,
+    *,
+    size: int,
+    random_seed: Seed = None,
+    class_prior: ArrayLike | None = None,
+    **options: Any,
+) -> Decisions:
+    """Choose the action of least expected loss for each row, and say how firm that choice is.
+
+    Parameters
+    ----------
+    model, X
+        The fitted model, and rows (n, d).
+    costs
+        (A, K), or (n, A, K) for costs that differ between rows; see `prediction.decisions`.
+    size, random_seed
+        Draws behind `probability_optimal` and `value_of_information`.
+    class_prior
+        (K,) class shares where the decisions are made, if they differ from those of the training rows.
+    options
+        `reject_cost` and `action_names` of `prediction.decisions.decide`.
+    """
+    probabilities = np.exp(model.log_probabilities(X, class_prior))
+    made = decide(probabilities, costs, **options)  # also checks the costs, once
+    C, reject = np.asarray(costs, dtype=np.float64), options.get("reject_cost")
+    optimal, value = np.empty(made.expected_loss.shape), np.empty(len(X))
+    for rows, P, weight in _draws(model, X, size, random_seed, class_prior):
+        own = options | ({"reject_cost": np.broadcast_to(reject, len(X))[rows]} if reject is not None else {})
+        part = decide_with_draws(probabilities[rows], P, C[rows] if C.ndim == 3 else C, weights=weight, **own)
+        optimal[rows], value[rows] = part.probability_optimal, part.value_of_information
+    return replace(made, probability_optimal=optimal, value_of_information=value)
+
+
+def _gaussian_entropy(model: RegressionClassifier, posterior: GaussianPosterior, X: Floats) -> EntropySplit:
+    Phi = model.features(X)
+    if model.binary:
+        return links.entropy_binary(*BinaryPredictor(Phi).activations(posterior))
+    return softmax_links.entropy_softmax(*SoftmaxPredictor(Phi, model.K, model.reference).activations(posterior))
+
+
+def _draws(
+    model: FittedClassifier, X: Floats, size: int, random_seed: Seed, class_prior: ArrayLike | None = None
+) -> Iterator[tuple[slice, Floats, Floats | None]]:
+    """Yield blocks of rows with draws of their probabilities; the same draws of the parameters serve all blocks."""
+    variables = model.draw_variables(size, random_seed=random_seed)
+    for rows in row_blocks(len(X), size * model.width):
+        yield rows, *model.probability_draws(variables, X[rows], class_prior)

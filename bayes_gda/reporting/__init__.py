@@ -1,0 +1,1 @@
+"""From judgement to what is handed on: plots, and the report that holds them."""

@@ -1,0 +1,22 @@
+"""scikit-learn's own checks of an estimator: nothing is left out but what scikit-learn itself skips."""
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+
+# One check has 93 weights on 15 rows, where the fast approximation will not do, and says so: few draws make it quick.
+pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarning")
+
+
+@parametrize_with_checks(
+    [BayesianLDA(), BayesianQDA(), BayesianNaiveGaussian(), BayesianLogisticRegression(draws=25, chains=2)]
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([BayesianLogisticRegression()])
+def test_scikit_learn_contract_with_the_defaults(estimator, check):
+    check(estimator)

@@ -1,0 +1,216 @@
+"""Logistic and softmax regression: every prior, every method, and the words where there is no answer."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from bayes_gda.data.examples import load_example
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
+from bayes_gda.estimators import BayesianLogisticRegression
+from bayes_gda.estimators.defaults import Rows, distinct, fit_features
+from bayes_gda.inference.logistic import LogisticTarget
+from bayes_gda.inference.priors import HierarchicalScale, Normal
+from bayes_gda.inference.regression import empirical_bayes, regression_laplace, with_prior_scale
+
+PIMA, IRIS = load_example("pima"), load_example("iris")
+FLAT = {"prior_scale": np.inf, "intercept_scale": np.inf}
+
+
+def test_a_flat_prior_has_scikit_learns_mode():
+    model = BayesianLogisticRegression(inference="laplace", **FLAT).fit(PIMA.X, PIMA.y)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10_000).fit(model.features_(PIMA.X)[:, 1:], PIMA.y)
+    np.testing.assert_allclose(model.model_.posterior.mean[1:], theirs.coef_[0], atol=1e-4)
+    assert np.isnan(model.log_evidence_)
+    assert not model.prior_.is_proper
+
+
+def test_the_default_is_the_documented_prior_on_standardised_features():
+    model = BayesianLogisticRegression(inference="laplace").fit(PIMA.X, PIMA.y)
+    Phi = FeatureMap.fit(PIMA.X)(PIMA.X)
+    target = LogisticTarget(Phi, PIMA.y, Normal.default(Phi.shape[1]))
+    truth = regression_laplace(target)
+    np.testing.assert_allclose(model.model_.posterior.mean, truth.mean, atol=1e-8)
+    # The corrected evidence is better than Laplace's; both are within a few hundredths on these data.
+    assert model.log_evidence_ == pytest.approx(truth.log_evidence, abs=0.1)
+    assert model.trust_.verdict in {"trusted", "corrected"}
+    assert model.n_iter_ == truth.info.n_iter
+
+
+def test_a_trusted_approximation_is_used_as_it_is():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 2))
+    y = rng.random(3000) < 1 / (1 + np.exp(-X[:, 0]))
+    model = BayesianLogisticRegression().fit(X, y)
+    assert (model.inference_, model.trust_.verdict) == ("laplace", "trusted")
+    assert model.classes_.dtype == bool
+    assert model.predict(X[:3]).dtype == bool
+
+
+def test_a_corrected_posterior_has_the_mean_of_the_weighted_draws():
+    data = load_example("breast-cancer")
+    model = BayesianLogisticRegression(prior_scale=1.0).fit(data.X, data.y)
+    assert (model.inference_, model.trust_.verdict) == ("corrected", "corrected")
+    shift = (model.model_.draws.mean(axis=0) - model.trust_.mean) / np.sqrt(np.diag(model.trust_.covariance))
+    assert np.abs(shift).max() < 0.03
+    I, P = model.predict_interval(data.X), model.predict_proba(data.X)  # noqa: E741
+    inside = (I[..., 0] <= P) & (P <= I[..., 1])
+    assert inside[(P > 0.01).all(axis=1)].all()
+
+
+def test_empirical_bayes_takes_the_scale_of_greatest_evidence():
+    model = BayesianLogisticRegression(prior_scale="empirical-bayes", inference="laplace").fit(PIMA.X, PIMA.y)
+    Phi = FeatureMap.fit(PIMA.X)(PIMA.X)
+    target = LogisticTarget(Phi, PIMA.y, Normal.default(Phi.shape[1]))
+    scale, _ = empirical_bayes(lambda s: with_prior_scale(target, s))
+    np.testing.assert_allclose(model.prior_.scale, [5.0, *[scale] * (Phi.shape[1] - 1)], rtol=1e-3)
+
+
+def test_empirical_bayes_without_information_says_so():
+    rng = np.random.default_rng(1)
+    with pytest.raises(ConvergenceError, match="the data do not determine it"):
+        BayesianLogisticRegression(prior_scale="empirical-bayes").fit(rng.normal(size=(40, 2)), np.arange(40) % 2)
+
+
+def test_a_hierarchical_scale_is_learnt_with_the_weights():
+    model = BayesianLogisticRegression(prior_scale="hierarchical").fit(PIMA.X, PIMA.y)
+    assert isinstance(model.prior_, HierarchicalScale)
+    assert set(model.posterior_["posterior"].data_vars) == {"tau", "w"}
+    tau = model.posterior_["posterior"]["tau"].values
+    assert 0.3 < np.median(tau) < 1.2
+    fixed = BayesianLogisticRegression(prior_scale=float(np.median(tau))).fit(PIMA.X, PIMA.y)
+    assert np.abs(model.predict_proba(PIMA.X) - fixed.predict_proba(PIMA.X)).max() < 0.03
+    # A better prior has more evidence than the wide default, here by some nats.
+    assert np.isfinite(model.log_evidence_)
+
+
+def test_separation_under_a_flat_prior_names_the_direction():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    frame = pd.DataFrame(X, columns=["height"])
+    for inference in ("auto", "laplace", "mcmc"):
+        with pytest.raises(ConvergenceError, match="perfectly separated along .*height.* Give a proper prior"):
+            BayesianLogisticRegression(inference=inference, **FLAT).fit(frame, [0, 0, 1, 1])
+
+
+def test_exact_has_no_meaning_here():
+    with pytest.raises(PriorError, match="no closed form.*inference='auto'"):
+        BayesianLogisticRegression(inference="exact").fit(PIMA.X, PIMA.y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"inference": "variational"}, DataError, "`inference` must be one of auto, exact, laplace, mcmc"),
+        ({"prior_scale": "wide"}, PriorError, "`prior_scale` must be a number, 'hierarchical' or 'empirical-bayes'"),
+        ({"prior_scale": -1.0}, PriorError, "`prior_scale` must be greater than 0; got -1"),
+        ({"prior_scale": [1.0, 2.0]}, PriorError, "`prior_scale` must be one number; got shape"),
+        ({"intercept_scale": 0.0}, PriorError, "`intercept_scale` must be greater than 0"),
+        ({"prior": 2.5}, PriorError, "`prior` must be Normal, HierarchicalScale or None; got 2.5"),
+        ({"features": "squares"}, DataError, "`features` must be a FeatureMap, a degree, a function or None"),
+        ({"features": FeatureMap.fit(np.eye(3))}, DataError, "`features` maps 3 features; `X` has 7"),
+        ({"draws": 0}, DataError, "`draws` must be a whole number of at least 1; got 0"),
+        ({"chains": 1.5}, DataError, "`chains` must be a whole number of at least 1; got 1.5"),
+    ],
+)
+def test_bad_parameters_are_named_at_fit(parameters, error, message):
+    model = BayesianLogisticRegression(**parameters)
+    with pytest.raises(error, match=message):
+        model.fit(PIMA.X, PIMA.y)
+
+
+def test_features_may_be_a_degree_a_function_or_a_fitted_map():
+    X, y = IRIS.X[50:, :2], IRIS.y[50:]
+    square = BayesianLogisticRegression(features=2, inference="laplace").fit(X, y)
+    assert square.features_.names == ("intercept", "x1", "x2", "x1^2", "x1*x2", "x2^2")
+    given = BayesianLogisticRegression(features=FeatureMap.fit(X, degree=2), inference="laplace").fit(X, y)
+    np.testing.assert_allclose(square.predict_proba(X), given.predict_proba(X), atol=1e-9)
+    radius = BayesianLogisticRegression(features=_radius, inference="laplace").fit(X, y)
+    assert radius.features_.names == ("intercept", "f1")
+    raw = BayesianLogisticRegression(standardize=False, inference="laplace").fit(X, y)
+    np.testing.assert_array_equal(raw.features_(X)[:, 1:], X)
+    bare = BayesianLogisticRegression(features=FeatureMap.fit(X, intercept=False), inference="laplace").fit(X, y)
+    np.testing.assert_array_equal(bare.prior_.scale, [2.5, 2.5])
+    with pytest.raises(PriorError, match="needs a feature map with an intercept"):
+        BayesianLogisticRegression(features=bare.features_, prior_scale="hierarchical").fit(X, y)
+
+
+def _radius(X):
+    return np.hypot(X[:, 0], X[:, 1])[:, None]
+
+
+def test_weighted_standardisation_is_that_of_repeated_rows_and_spares_constant_columns():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(20, 2)), np.full(20, 0.1)])
+    weight = rng.integers(1, 4, size=20)
+    rows = Rows(X, np.arange(20) % 2, np.arange(2), weight.astype(float), ("a", "b", "c"))
+    found = fit_features(rows, 2, standardize=True)
+    repeated = np.repeat(X, weight, axis=0)
+    Phi = found(repeated)[:, 1:]
+    constant = [j for j, name in enumerate(found.names[1:]) if set(name) <= set("c^2")]
+    np.testing.assert_allclose(Phi.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(np.delete(Phi, constant, axis=1).std(axis=0)[[0, 1, 2]], 1, atol=1e-12)
+    np.testing.assert_allclose(found.outer[1][constant], 1)
+
+
+def test_a_constant_column_keeps_its_prior():
+    X = np.column_stack([PIMA.X[:, 1], np.full(len(PIMA.X), 3.0)])
+    model = BayesianLogisticRegression(inference="laplace").fit(X, PIMA.y)
+    assert model.model_.posterior.mean[2] == 0
+    assert model.model_.posterior.sd[2] == pytest.approx(2.5)
+
+
+def test_other_class_shares_are_a_refit_on_reweighted_rows():
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 2, size=20_000)
+    X = rng.normal(size=(20_000, 2)) + 1.5 * y[:, None]
+    model = BayesianLogisticRegression(inference="laplace").fit(X, y)
+    share = np.array([0.9, 0.1])
+    weight = (share / np.bincount(y) * len(y))[y]
+    refitted = BayesianLogisticRegression(inference="laplace").fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(model.predict_proba(X[:500], share), refitted.predict_proba(X[:500]), atol=0.02)
+    keep = rng.random(20_000) < np.where(y == 1, 0.2, 1.0)
+    found = model.estimate_class_prior(X[keep])
+    truth = y[keep].mean()
+    assert abs(found.prior[1] - truth) < 3 * found.standard_error[1]
+
+
+def test_softmax_needs_a_reference_class_only_under_a_flat_prior():
+    X, y = IRIS.X[:, :2], IRIS.y
+    symmetric = BayesianLogisticRegression(inference="laplace").fit(X, y)
+    assert not symmetric.model_.reference
+    assert symmetric.posterior_["posterior"]["w"].dims == ("chain", "draw", "class", "coefficient")
+    flat = BayesianLogisticRegression(inference="laplace", prior_scale=2.5, intercept_scale=np.inf).fit(X, y)
+    assert flat.model_.reference
+    assert (flat.posterior_["posterior"]["w"].values[:, :, -1] == 0).all()
+    np.testing.assert_allclose(flat.predict_proba(X).sum(axis=1), 1)
+
+
+def test_laplace_that_will_not_do_says_so():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 40))
+    with pytest.warns(InferenceWarning, match="far from the posterior") as caught:
+        model = BayesianLogisticRegression(inference="laplace", prior_scale=20.0).fit(X, np.arange(12) % 2)
+    assert caught[0].filename == __file__
+    assert (model.inference_, model.trust_.verdict) == ("laplace", "needs-mcmc")
+
+
+def test_a_million_rows_are_checked_on_a_part(monkeypatch):
+    from bayes_gda.estimators import regressions
+
+    monkeypatch.setattr(regressions, "CHECKED_ROWS", 5000)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12_000, 2))
+    y = rng.random(12_000) < 1 / (1 + np.exp(-X[:, 0]))
+    model = BayesianLogisticRegression().fit(X, y)
+    assert model.trust_.verdict == "trusted"
+    assert model.trust_.reason.startswith("Checked on 5000 of 12000 rows")
+    monkeypatch.undo()
+    whole = BayesianLogisticRegression().fit(X, y)
+    np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
+    difference = abs(model.log_evidence_ - whole.log_evidence_)
+    assert difference < 3 * (model.log_evidence_error_ + whole.log_evidence_error_)
+
+
+def test_distinct_names():
+    assert distinct(["a", "a", "intercept", "a (2)", ""]) == ("a", "a (2)", "intercept (2)", "a (2) (2)", "")

@@ -1,0 +1,80 @@
+"""Intervals, entropies and decisions against loops over draws."""
+
+import numpy as np
+import pytest
+from fitted import IRIS, MAKERS, generative, regression
+from scipy.stats import entropy as shannon
+
+from bayes_gda.errors import DataError
+from bayes_gda.prediction import classifier
+from bayes_gda.prediction.decisions import decide, decide_with_draws
+from bayes_gda.prediction.uncertainty import decisions, entropy, interval
+
+X = IRIS.X[::5]
+MODELS = [*(generative(c) for c in MAKERS), *(regression(K, size=s) for K in (2, 3) for s in (None, 200))]
+IDS = [*MAKERS, "binary", "binary draws", "softmax", "softmax draws"]
+every_model = pytest.mark.parametrize("model", MODELS, ids=IDS)
+
+
+@every_model
+def test_intervals_are_quantiles_of_the_probability_over_draws(model):
+    found = interval(model, X, prob=0.8, size=2000, random_seed=3)
+    P, _ = model.probability_draws(model.draw_variables(2000, random_seed=3), X)
+    expected = np.moveaxis(np.quantile(P, [0.1, 0.9], axis=0), 0, -1)
+    # The binary Gaussian has a closed form: its quantiles and the draws' differ by Monte Carlo error.
+    closed = model is MODELS[3]
+    np.testing.assert_allclose(found, expected, atol=0.06 if closed else 1e-12)
+    assert (found[..., 0] <= found[..., 1]).all()
+    wider = interval(model, X, prob=0.95, size=2000, random_seed=3)
+    assert (wider[..., 0] <= found[..., 0]).all()
+    assert (wider[..., 1] >= found[..., 1]).all()
+
+
+def test_the_closed_form_of_the_binary_interval_is_the_limit_of_draws():
+    model = MODELS[3]
+    P, _ = model.probability_draws(model.draw_variables(200_000, random_seed=0), X[:5])
+    expected = np.moveaxis(np.quantile(P, [0.05, 0.95], axis=0), 0, -1)
+    np.testing.assert_allclose(interval(model, X[:5], prob=0.9, size=1), expected, atol=0.005)
+
+
+@pytest.mark.parametrize("prob", [0.0, 1.0, 1.5])
+def test_an_interval_needs_a_probability(prob):
+    with pytest.raises(DataError, match="`prob` must lie between 0 and 1"):
+        interval(MODELS[0], X, prob=prob, size=10)
+
+
+@every_model
+def test_entropy_splits_that_of_the_reported_probability(model):
+    split = entropy(model, X, size=4000, random_seed=0)
+    # The softmax reference and its entropy are on the same points; the rest is closed form or the same draws.
+    np.testing.assert_allclose(split.total, shannon(np.exp(model.log_probabilities(X)), axis=1), atol=1e-7)
+    assert (split.epistemic >= 0).all()
+    np.testing.assert_allclose(split.aleatoric + split.epistemic, split.total, atol=1e-12)
+    P, weight = model.probability_draws(model.draw_variables(4000, random_seed=5), X)
+    H = shannon(P, axis=2)
+    mean = H.mean(axis=0) if weight is None else (weight * H).sum(axis=0)
+    np.testing.assert_allclose(split.aleatoric, mean, atol=0.03)
+
+
+@every_model
+@pytest.mark.parametrize("class_prior", [None, True])
+def test_decisions_are_those_of_all_draws_at_once(model, class_prior, monkeypatch):
+    rng = np.random.default_rng(0)
+    n, K = len(X), model.K
+    share = None if class_prior is None else np.arange(1, K + 1) / np.arange(1, K + 1).sum()
+    costs, reject = rng.random((n, 4, K)), 0.3 + 0.2 * rng.random(n)
+    monkeypatch.setattr(classifier, "BLOCK", 2000)
+    found = decisions(model, X, costs, size=100, random_seed=1, class_prior=share, reject_cost=reject)
+    P = np.exp(model.log_probabilities(X, share))
+    np.testing.assert_array_equal(found.action, decide(P, costs, reject_cost=reject).action)
+    draws, weight = model.probability_draws(model.draw_variables(100, random_seed=1), X, share)
+    whole = decide_with_draws(P, draws, costs, weights=weight, reject_cost=reject)
+    np.testing.assert_allclose(found.probability_optimal, whole.probability_optimal, atol=1e-12)
+    np.testing.assert_allclose(found.value_of_information, whole.value_of_information, atol=1e-12)
+    np.testing.assert_allclose(found.probability_optimal.sum(axis=1), 1)
+
+
+def test_one_cost_of_rejecting_serves_all_rows():
+    found = decisions(MODELS[0], X, 1 - np.eye(3), size=50, reject_cost=0.01, action_names=IRIS.class_names)
+    assert found.rejected.any()
+    assert set(found.chosen) <= {*IRIS.class_names, "reject"}

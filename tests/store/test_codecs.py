@@ -1,0 +1,283 @@
+"""Values survive the way through JSON and arrays bit for bit; what is not on the list is refused by name."""
+
+import json
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+
+from bayes_gda import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Moments, Normal, load_example
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.errors import StoreError
+from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.inference.logistic import LogisticTarget
+from bayes_gda.inference.regression import regression_laplace
+from bayes_gda.inference.trust import assess
+from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.prediction.regression import BinaryPredictor
+from bayes_gda.store.codecs import TYPES, decode, encode
+
+IRIS = load_example("iris")
+MOMENTS = Moments.from_arrays(IRIS.X, IRIS.y, IRIS.K)
+
+
+def round_trip(value):
+    """Through text, as a file has it."""
+    arrays = {}
+    text = json.dumps(encode(value, arrays, "value"), allow_nan=False)
+    text.encode("ascii")  # netCDF's text takes neither NUL nor lone surrogates
+    return decode(json.loads(text), {name: array.copy() for name, array in arrays.items()}, "value")
+
+
+def same(a, b):
+    """Equal in type and in every bit."""
+    if isinstance(a, np.ndarray):
+        if a.dtype.kind in "OT":
+            return a.dtype == b.dtype and list(map(type, a)) == list(map(type, b)) and a.tolist() == b.tolist()
+        return isinstance(b, np.ndarray) and (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+    if is_dataclass(a):
+        return type(a) is type(b) and all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, tuple | list):
+        return type(a) is type(b) and len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    return type(a) is type(b) and (a == b or (a != a and b != b))
+
+
+def a_trust():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    y = (X[:, 0] + rng.standard_normal(40) > 0).astype(int)
+    phi = FeatureMap.fit(X)
+    target = LogisticTarget(phi(X), y, Normal.default(3))
+    posterior = regression_laplace(target)
+    return phi, posterior, assess(target, posterior, predictor=BinaryPredictor(phi(X)), draws=400)
+
+
+PHI, LAPLACE, TRUST = a_trust()
+EXACT = lda_posterior(MOMENTS, NIW.default(MOMENTS))
+OBJECTS = [
+    NIW.default(MOMENTS),
+    NIG.default(MOMENTS),
+    LKJ.default(MOMENTS),
+    Dirichlet(),
+    Dirichlet([1.0, 0.1, 2.0]),
+    Normal(scale=np.inf),
+    Normal(mean=[1.0, 0.1], covariance=[[2.0, 0.3], [0.3, 1.0]]),
+    Normal.default(4, intercept_scale=np.inf),
+    HierarchicalScale(1 / 3),
+    MOMENTS,
+    EXACT,
+    qda_posterior(MOMENTS, NIW.default(MOMENTS)),
+    naive_posterior(MOMENTS, NIG.default(MOMENTS)),
+    PHI,
+    FeatureMap.fit(IRIS.X, IRIS.feature_names, degree=3),
+    FeatureMap.fit(IRIS.X, ["a\0b", "\udc80", "π/2", ""], standardize=False, intercept=False),
+    LAPLACE,
+    TRUST,
+    GaussianClassifier("shared", MOMENTS, NIW.default(MOMENTS), np.ones(3), posterior=EXACT),
+    GaussianClassifier("shared", MOMENTS, LKJ.default(MOMENTS), np.ones(3), draws=EXACT.draw(7, random_seed=1)),
+    RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE),
+    RegressionClassifier(
+        PHI, 3, False, True, np.array([0.4, 0.3, 0.3]), draws=np.ones((5, 6)) / 3, tau=np.arange(1.0, 6.0)
+    ),
+]
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=lambda value: type(value).__name__)
+def test_objects_come_back_bit_for_bit(value):
+    assert same(round_trip(value), value)
+
+
+def test_every_type_on_the_list_is_tested():
+    seen = {type(value).__name__ for value in OBJECTS} | {"NewtonInfo", "PredictionShift"}  # inside the others
+    assert seen == set(TYPES)
+    assert same(TRUST.shift, round_trip(TRUST).shift)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        None,
+        True,
+        -(2**70),
+        0.1,
+        -0.0,
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        "",
+        "a\0\udc80\n{}",
+        (1, (2.0, "x"), ()),
+        [1, None],
+        {"a": {"b": (1,)}},
+        np.array(["b", "äöü"]),
+        np.array(["b", "", "long\0"], dtype=object),
+        np.array(["b", "c"], dtype=np.dtypes.StringDType()),
+        np.array([1, 5], dtype=np.int8),
+        np.array([2**64 - 1, 0], dtype=np.uint64),
+        np.array([0.1, np.inf, np.nan], dtype=np.float32),
+        np.array([True, False]),
+        np.array([True, 1, "x", 2.5], dtype=object),
+        np.array([-0.0, np.nan, np.inf, 5e-324]),
+        np.array(2.5),
+        np.zeros((0, 3)),
+    ],
+    ids=repr,
+)
+def test_plain_values_keep_type_and_bits(value):
+    back = round_trip(value)
+    assert same(back, value)
+    assert repr(back) == repr(value)
+
+
+def test_numpy_scalars_become_python_ones():
+    values = (np.float64(0.1), np.int64(3), np.bool_(True), np.float32(0.1))
+    assert same(round_trip(values), (0.1, 3, True, float(np.float32(0.1))))
+
+
+def test_a_function_is_refused_with_the_remedy():
+    phi = FeatureMap.fit(IRIS.X, function=np.log)
+    with pytest.raises(StoreError, match=r"`features\.function` is a function of your own.*before `fit`"):
+        encode(phi, {}, "features")
+
+
+@pytest.mark.parametrize("value", [object(), 1j, {1: 2}, b"x", np.array([1j]), np.ones((2, 2), int), {1, 2}])
+def test_other_values_are_refused_by_name(value):
+    with pytest.raises(StoreError, match=r"^`params\.x` cannot be stored: [^\n]*$"):
+        encode(value, {}, "params.x")
+
+
+def test_a_subclass_is_not_taken_for_its_parent():
+    class Mine(NIW):
+        pass
+
+    prior = NIW.default(MOMENTS)
+    with pytest.raises(StoreError, match="cannot be stored"):
+        encode(Mine(prior.m, prior.kappa, prior.Psi, prior.nu), {}, "prior")
+
+
+NIW_NODE = {"type": "NIW", "fields": {"m": {"array": "m"}, "kappa": 1.0, "Psi": {"array": "Psi"}, "nu": 4.0}}
+NIW_ARRAYS = {"m": np.zeros(2), "Psi": np.eye(2), "three": np.zeros(3), "ints": np.zeros(2, int), "bad": -np.eye(2)}
+
+
+def test_the_node_that_the_next_test_breaks_is_good():
+    assert decode(NIW_NODE, NIW_ARRAYS, "prior").kappa == 1.0
+
+
+@pytest.mark.parametrize(
+    ("field", "node", "message"),
+    [
+        ("m", {"array": "three"}, "`m` must be a number or a vector of 2"),
+        ("m", {"array": "ints"}, r"`prior\.m` must be .*got an array of dtype int64"),
+        ("m", {"array": "nowhere"}, "not a value that bayes_gda stores"),
+        ("m", 0.0, r"`prior\.m` must be"),
+        ("Psi", {"array": "bad"}, "must be positive definite"),
+        ("kappa", -1.0, "`kappa` must be finite and greater than 0"),
+        ("kappa", 1, r"`prior\.kappa` must be float; got int 1"),
+        ("kappa", True, r"`prior\.kappa` must be float; got bool True"),
+        ("kappa", "1.0", r"`prior\.kappa` must be float; got str"),
+        ("kappa", {"float": "nan"}, "`kappa` must be finite"),
+        ("kappa", {"float": "__import__('os')"}, "not a value"),
+        ("kappa", {"type": "os.system", "fields": {}}, "not a value"),
+        ("kappa", {"type": "NIW", "fields": {}}, "does not have the fields of NIW"),
+        ("kappa", {"labels": ["abc"], "dtype": "<U2"}, "does not fit"),
+        ("kappa", {"labels": ["abc"], "dtype": "<i8"}, "must hold labels"),
+        ("kappa", {"labels": [300], "dtype": "|i1"}, "does not fit"),
+        ("kappa", {"labels": [1], "dtype": "i8,i8"}, "must hold labels"),
+        ("kappa", [1.0], "not a value"),
+        ("kappa", {}, "not a value"),
+        ("nu", 0.5, "must exceed d - 1"),
+        ("other", 1.0, "does not have the fields of NIW: other"),
+    ],
+)
+def test_a_wrong_field_is_named(field, node, message):
+    broken = {"type": "NIW", "fields": NIW_NODE["fields"] | {field: node}}
+    with pytest.raises(StoreError, match=message) as caught:
+        decode(broken, NIW_ARRAYS, "prior")
+    assert "\n" not in str(caught.value)
+
+
+def spoiled(value, path, change):
+    """Encode, change one field of the JSON or one array, and try to read it."""
+    arrays = {}
+    node = encode(value, arrays, "value")
+    name = f"value.{path}"
+    if name in arrays:
+        arrays[name] = change(arrays[name].copy())
+    else:
+        inner = node
+        for part in path.split(".")[:-1]:
+            inner = inner["fields"][part]
+        inner["fields"][path.split(".")[-1]] = change(None)
+    return decode(node, arrays, "value")
+
+
+def put(index, new):
+    def change(array):
+        array[index] = new
+        return array
+
+    return change
+
+
+def drop_last(array):
+    return array[:-1]
+
+
+def always(new):
+    return lambda _: new
+
+
+SPOILERS = [
+    (MOMENTS, "mean", put((0, 0), np.nan)),
+    (MOMENTS, "count", drop_last),
+    (EXACT, "m", drop_last),
+    (EXACT, "kappa", put(0, -1.0)),
+    (EXACT, "Psi", put((0, 0, 0), -1.0)),
+    (EXACT, "Psi", put((0, 0, 1), 5.0)),
+    (EXACT, "nu", put(0, 1.0)),
+    (EXACT, "log_evidence", always({"float": "nan"})),
+    (OBJECTS[12], "b", put((0, 0), 0.0)),
+    (OBJECTS[12], "a", drop_last),
+    (LAPLACE, "mean", put(0, np.inf)),
+    (LAPLACE, "chol_precision", put((0, 0), 0.0)),
+    (LAPLACE, "chol_precision", put((0, 1), 1.0)),
+    (LAPLACE, "chol_precision", drop_last),
+    (LAPLACE, "info", always(None)),
+    (TRUST, "verdict", always("fine")),
+    (TRUST, "log_weights", put(0, 0.0)),
+    (TRUST, "log_weights", put(0, np.nan)),
+    (TRUST, "draws", drop_last),
+    (TRUST, "draws", put((0, 0), np.nan)),
+    (TRUST, "sd_ratio", drop_last),
+    (PHI, "names", always({"tuple": ["intercept"]})),
+    (PHI, "monomials", always({"tuple": [{"tuple": [0]}, {"tuple": [7]}]})),
+    (PHI, "monomials", always(None)),
+    (PHI, "inner.0", put(0, np.nan)),
+    (PHI, "outer.1", put(0, 0.0)),
+    (PHI, "outer.1", drop_last),
+    (OBJECTS[18], "covariance", always("own")),
+    (OBJECTS[18], "covariance", always("diagonal")),
+    (OBJECTS[18], "posterior", always(None)),
+    (OBJECTS[18], "alpha", drop_last),
+    (OBJECTS[19], "covariance", always("own")),
+    (OBJECTS[19], "draws.pi", put((0, 0), -0.1)),
+    (OBJECTS[19], "draws.Sigma", put((0, 0, 0), -0.1)),
+    (OBJECTS[19], "draws.mu", drop_last),
+    (OBJECTS[20], "K", always(3)),
+    (OBJECTS[20], "shares", put(0, 0.9)),
+    (OBJECTS[20], "binary", always(False)),
+    (OBJECTS[21], "K", always(4)),
+    (OBJECTS[21], "reference", always(False)),
+    (OBJECTS[21], "draws", put((0, 0), np.nan)),
+    (OBJECTS[21], "tau", drop_last),
+]
+
+
+@pytest.mark.parametrize(
+    ("value", "path", "change"), SPOILERS, ids=[f"{type(v).__name__}-{p}-{i}" for i, (v, p, _) in enumerate(SPOILERS)]
+)
+def test_an_object_that_does_not_hold_together_is_refused(value, path, change):
+    with pytest.raises(StoreError, match=r"^`value"):
+        spoiled(value, path, change)

@@ -1,0 +1,399 @@
+"""A saved model predicts the same in another process, bit for bit; a file that is not whole is never a model."""
+
+import copy
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import arviz_stats
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from old_formats import write_format_1
+from sklearn.datasets import make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from stored_answers import answers
+
+from bayes_gda import LKJ, NIW, HierarchicalScale, Moments, Normal, load_example
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.errors import InferenceWarning, StoreError
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.store import LIMIT, files, formats, load, records, save, trees
+
+IRIS = load_example("iris")
+X3, Y3 = IRIS.X, np.array(IRIS.class_names)[IRIS.y]
+FRAME = pd.DataFrame(X3, columns=["sepal/length", "π ²", "a" * 100_000, "nul\0"])
+X2, Y2 = make_classification(60, 3, n_informative=3, n_redundant=0, random_state=0)
+MOMENTS = Moments.from_arrays(X3, IRIS.y, 3)
+FEW = {"draws": 60, "chains": 2}
+
+# name: estimator, X, y
+CASES = {
+    "lda-exact": (BayesianLDA(), X3, Y3),
+    "lda-exact-frame": (BayesianLDA(prior=NIW.default(MOMENTS), random_state=3), FRAME, Y3),
+    "qda-exact-int": (BayesianQDA(**FEW), X3, IRIS.y.astype(np.int8) * 10),
+    "naive-exact-float": (BayesianNaiveGaussian(**FEW), X3, IRIS.y.astype(np.float32)),
+    "naive-exact-object": (BayesianNaiveGaussian(**FEW), X3, Y3.astype(object)),
+    "lda-laplace": (BayesianLDA(prior=LKJ.default(MOMENTS), inference="laplace", **FEW), FRAME, Y3),
+    "qda-corrected": (BayesianQDA(prior=LKJ.default(MOMENTS), **FEW), X3, Y3),
+    "lda-mcmc": (BayesianLDA(inference="mcmc", **FEW), FRAME, Y3),
+    "qda-mcmc": (BayesianQDA(inference="mcmc", **FEW), X2, Y2),
+    "naive-mcmc": (BayesianNaiveGaussian(inference="mcmc", **FEW), X3, Y3),
+    "logistic-laplace": (BayesianLogisticRegression(inference="laplace", prior_scale=1), X2, Y2 == 1),
+    "logistic-corrected": (BayesianLogisticRegression(features=2, **FEW), X2, Y2),
+    "logistic-flat": (BayesianLogisticRegression(intercept_scale=np.inf, inference="laplace"), X2, Y2),
+    "logistic-map": (BayesianLogisticRegression(features=FeatureMap.fit(X2, degree=2), inference="laplace"), X2, Y2),
+    "logistic-mcmc": (BayesianLogisticRegression(inference="mcmc", prior=HierarchicalScale(2.0), **FEW), X2, Y2),
+    "softmax-laplace": (BayesianLogisticRegression(inference="laplace", prior=Normal(scale=1.0)), FRAME, Y3),
+    "softmax-corrected": (BayesianLogisticRegression(random_state=np.random.RandomState(1), **FEW), X3, Y3),  # noqa: NPY002
+    "softmax-mcmc": (BayesianLogisticRegression(inference="mcmc", **FEW), X3, Y3),
+}
+METHOD = {name: name.split("-")[1] for name in CASES} | {"logistic-flat": "laplace", "logistic-map": "laplace"}
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Every case, fitted."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)  # 60 draws are few, and it says so
+        return {name: copy.deepcopy(model).fit(X, y) for name, (model, X, y) in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def saved(fitted, tmp_path_factory):
+    """Every case, in a file."""
+    folder = tmp_path_factory.mktemp("models")
+    paths = {name: folder / f"{name}.nc" for name in fitted}
+    for name, path in paths.items():
+        fitted[name].save(path)
+    return paths
+
+
+def same_bits(a, b):
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def test_predictions_are_the_same_bits_in_a_new_process(fitted, saved, tmp_path):
+    script = f"""
+import sys
+import numpy as np, pandas as pd
+from bayes_gda.store import load
+from stored_answers import answers
+data = np.load({str(tmp_path / "X.npz")!r})
+for case, path in {[(name, str(path)) for name, path in saved.items()]!r}:
+    model = load(path)
+    named = hasattr(model, "feature_names_in_")
+    X = pd.DataFrame(data[case], columns=model.feature_names_in_) if named else data[case]
+    np.savez(path + ".npz", **answers(model, X))
+assert "pymc" not in sys.modules
+"""
+    np.savez(tmp_path / "X.npz", **{name: np.asarray(X) for name, (_, X, _) in CASES.items()})
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, env=environment)
+    for name, (_, X, _) in CASES.items():
+        assert fitted[name].inference_ == METHOD[name]
+        expected = answers(fitted[name], X)
+        with np.load(f"{saved[name]}.npz") as found:
+            assert set(found) == set(expected)
+            for key, value in expected.items():
+                assert same_bits(found[key], value), (name, key)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_loaded_estimator_is_as_it_was_fitted(fitted, saved, name):
+    model, back = fitted[name], load(saved[name])
+    assert type(back) is type(model)
+    assert vars(back).keys() == vars(model).keys()
+    assert same_bits(back.classes_, model.classes_) or back.classes_.tolist() == model.classes_.tolist()
+    assert back.classes_.dtype == model.classes_.dtype
+    assert str(back.trust_) == str(model.trust_)
+    assert back.posterior_.identical(model.posterior_)
+    assert back.get_params().keys() == model.get_params().keys()
+    assert back._repr_html_() == model._repr_html_()
+    assert type(back.prior_) is type(model.prior_)
+    for parameter in ("inference", "draws", "chains", "sampler", "progress"):
+        assert getattr(back, parameter) == getattr(model, parameter)
+    if hasattr(model, "feature_names_in_"):
+        assert back.feature_names_in_.tolist() == model.feature_names_in_.tolist()
+        assert back.feature_names_in_.dtype == model.feature_names_in_.dtype
+
+
+@pytest.mark.parametrize("name", ["lda-exact-frame", "qda-corrected", "logistic-mcmc", "softmax-corrected"])
+def test_saving_again_and_fitting_again(saved, tmp_path, name):
+    model, X, y = CASES[name]
+    back = load(saved[name])
+    back.save(tmp_path / "again.nc")
+    again = load(tmp_path / "again.nc")
+    assert same_bits(again.predict_proba(X), back.predict_proba(X))
+    assert again.posterior_.identical(back.posterior_)
+    if "mcmc" not in name:
+        assert same_bits(again.fit(X, y).predict_proba(X), copy.deepcopy(model).fit(X, y).predict_proba(X)) or isinstance(
+            model.random_state, np.random.RandomState
+        )
+
+
+def test_a_random_state_goes_on_where_it_stood(fitted, saved):
+    model, back = fitted["softmax-corrected"], load(saved["softmax-corrected"])
+    draws = copy.deepcopy(model.random_state).random_sample(700)
+    assert same_bits(back.random_state.random_sample(700), draws)
+
+
+@pytest.mark.parametrize("name", ["lda-exact-frame", "logistic-corrected", "softmax-mcmc"])
+def test_arviz_reads_the_posterior_group(fitted, saved, name):
+    with xr.open_datatree(saved[name]) as tree:
+        tree.load()
+    posterior, expected = tree["posterior"], fitted[name].posterior_["posterior"]
+    for variable, values in expected.data_vars.items():
+        assert posterior[variable].dims == values.dims
+        assert same_bits(posterior[variable].values, values.values)
+    table = arviz_stats.summary(tree, var_names=["w" if "w" in expected else "pi"], kind="stats")
+    assert len(table) == expected["w" if "w" in expected else "pi"][0, 0].size
+    assert {"bayes_gda_format", "bayes_gda_version", "numpy_version"} <= tree.attrs.keys()
+    assert ("data_fingerprint" in tree.attrs) == ("mcmc" in name)
+    assert posterior.attrs["random_seed" if "mcmc" not in name else "seed"] is not None
+
+
+def test_names_that_netcdf_cannot_hold_are_escaped_for_other_readers(saved):
+    with xr.open_datatree(saved["lda-exact-frame"]) as tree:
+        labels = tree["posterior"]["feature"].values.tolist()
+    assert labels == ["sepal/length", "π ²", "a" * 100_000, r"'nul\x00'"]
+    assert load(saved["lda-exact-frame"]).posterior_["posterior"]["feature"].values.tolist() == list(FRAME)
+
+
+def test_five_thousand_features(tmp_path):
+    """Names beyond HDF5's 64 KB for an attribute, and a design that is not tiny."""
+    rng = np.random.default_rng(0)
+    names = [f"a rather long name of a feature, number {j}" for j in range(5000)]
+    phi = FeatureMap.fit(rng.standard_normal((5, 5000)), names)
+    model = BayesianLogisticRegression(inference="laplace", **FEW).fit(X2, Y2)
+    model.model_ = replace(
+        model.model_, features=phi, posterior=None, draws=rng.standard_normal((20, 5001)), tau=None
+    )
+    model.features_, model.prior_, model.n_features_in_ = phi, Normal(scale=1.0), 5000
+    model.save(tmp_path / "wide.nc")
+    X = rng.standard_normal((3, 5000))
+    back = load(tmp_path / "wide.nc")
+    assert same_bits(back.predict_proba(X), model.predict_proba(X))
+    assert list(back.features_.names) == ["intercept", *names]
+
+
+def test_a_posterior_too_large_is_cut_for_other_readers_only(tmp_path, monkeypatch):
+    assert LIMIT >= 10**6  # what every other test here stays below
+    monkeypatch.setattr("bayes_gda.store.LIMIT", 1000)
+    model = BayesianQDA().fit(X3, Y3)
+    model.save(tmp_path / "model.nc")
+    numbers = 3 + 3 * 4 + 3 * 16
+    with xr.open_datatree(tmp_path / "model.nc") as tree:
+        assert dict(tree["posterior"].sizes)["draw"] == 1000 // numbers
+        assert "draws_left_out" in tree["posterior"].attrs
+    assert load(tmp_path / "model.nc").posterior_.identical(model.posterior_)
+
+
+# ── What cannot be saved ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (BayesianLDA(), r"must be fitted; this BayesianLDA is not\. Call fit"),
+        (LinearDiscriminantAnalysis(), r"must be one of BayesianLDA.*got LinearDiscriminantAnalysis"),
+        (make_pipeline(StandardScaler(), BayesianLDA()), r"got Pipeline\. Save that step alone"),
+    ],
+)
+def test_what_is_not_a_fitted_model_of_ours_is_refused(tmp_path, model, message):
+    with pytest.raises(StoreError, match=message):
+        save(model, tmp_path / "model.nc")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("as_map", [True, False])
+def test_a_function_of_the_user_is_refused_and_the_old_file_kept(tmp_path, as_map):
+    path = tmp_path / "model.nc"
+    BayesianLDA(**FEW).fit(X2, Y2).save(path)
+    before = path.read_bytes()
+    features = FeatureMap.fit(X2, function=np.abs) if as_map else np.abs
+    model = BayesianLogisticRegression(features=features, inference="laplace").fit(X2, Y2)
+    with pytest.raises(StoreError, match=r"is a function of your own.*apply the function to X before `fit`"):
+        model.save(path)
+    assert path.read_bytes() == before
+
+
+def test_what_would_not_load_is_not_saved(tmp_path):
+    model = BayesianLDA(**FEW).fit(X2, Y2)
+    model.model_ = replace(model.model_, posterior=replace(model.model_.posterior, kappa=np.array([1.0, np.nan])))
+    with pytest.raises(StoreError, match=r"`model_\.posterior` is not a valid NIWPosterior: `kappa` must be finite"):
+        model.save(tmp_path / "model.nc")
+    assert not list(tmp_path.iterdir())
+
+
+# ── Older formats ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def content_of(path):
+    return formats.unpack(*files.read(path))
+
+
+@pytest.mark.parametrize("name", ["lda-exact", "naive-exact-float", "qda-mcmc", "logistic-corrected", "softmax-mcmc"])
+def test_a_file_of_format_1_still_loads(fitted, saved, tmp_path, name):
+    write_format_1(content_of(saved[name]), tmp_path / "old.nc")
+    back, X = load(tmp_path / "old.nc"), CASES[name][1]
+    assert same_bits(back.predict_proba(X), fitted[name].predict_proba(X))
+    assert same_bits(back.classes_, fitted[name].classes_)
+    posterior = back.posterior_["posterior"].to_dataset()
+    assert posterior.drop_attrs().identical(fitted[name].posterior_["posterior"].to_dataset().drop_attrs())
+    back.save(tmp_path / "new.nc")  # and is brought up to date
+    assert files.read(tmp_path / "new.nc")[1] == files.FORMAT == 2
+
+
+# ── Damage ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def restored(content):
+    """What `load` does with the content of a file."""
+    trees.restore(content.groups, content.record["groups"])
+    return records.from_record(content.record, content.arrays)
+
+
+def edits(record):
+    """Ways to spoil the record of an LDA model, each of which must be noticed."""
+    fitted, params = record["fitted"], record["params"]
+    model = fitted["model_"]["fields"]
+
+    def put(where, key, value):
+        return lambda: where.__setitem__(key, value)
+
+    nan = {"float": "nan"}
+    yield from (put(record, "estimator", value) for value in ("BayesianQDA", "Lda", "os.system", 3, None))
+    yield from (put(record, key, value) for key in ("params", "fitted", "groups") for value in (None, [], {"a": 1}, "x"))
+    yield from (lambda key=key: fitted.pop(key) for key in list(fitted))
+    yield from (lambda key=key: params.pop(key) for key in list(params))
+    yield from (put(fitted, key, value) for key in fitted for value in ([], {"array": "nowhere"}, {"tuple": [1]}))
+    yield from (put(fitted, "classes_", {"labels": v, "dtype": "<U10"}) for v in (["a"], ["b", "a", "c"], ["a"] * 3))
+    yield from (put(fitted, "classes_", {"labels": [1, 2, 3], "dtype": d}) for d in ("O8", "<U3", "|V8", "<f8,<f8"))
+    yield from (put(fitted, "n_features_in_", value) for value in (3, 4.0, True, -1))
+    yield from (put(fitted, "inference_", value) for value in ("mcmc", "magic", "laplace", None))
+    yield from (put(fitted, "seed_", value) for value in (-1, 2**40, 1.5))
+    yield from (put(fitted, key, value) for key in ("log_evidence_", "trust_") for value in ("0", None, 1, {}))
+    yield from (put(fitted, "extra_", 1), put(params, "extra", 1))
+    yield from (put(params, key, value) for key in ("draws", "chains") for value in (0, -1, 2.5, "1", nan, True))
+    yield from (put(params, "inference", "magic"), put(params, "sampler", 3), put(params, "progress", "yes"))
+    yield from (put(params, "prior", value) for value in (1.0, "NIW", fitted["trust_"]))
+    yield from (put(model, key, value) for key in model for value in (1, "x", {"map": {}}))
+    yield from (put(model, "covariance", value) for value in ("own", "diagonal"))
+    yield from (put(model["prior"]["fields"], key, value) for key in ("kappa", "nu") for value in (-1.0, nan, 1, "2"))
+    yield put(model["posterior"], "type", "NIGPosterior")
+    yield put(model["posterior"], "type", "builtins.eval")
+    yield put(model["posterior"]["fields"], "log_evidence", nan)
+    yield put(model["moments"]["fields"], "mean", {"array": "model_.moments.count"})
+
+
+def spoil_array(home, rng):
+    """NaN, inf or a wrong sign in one of the arrays."""
+    arrays = [x for x in home.values() if x.attrs.get("CLASS") != b"DIMENSION_SCALE"]
+    array = arrays[rng.integers(len(arrays))]
+    signed = array.name.endswith((".m", ".mean"))
+    kind = rng.choice(["nan", "inf"] if signed else ["nan", "inf", "sign"])
+    values = array[()]
+    values.flat[rng.integers(values.size)] = np.nan if kind == "nan" else np.inf
+    array[()] = -np.abs(array[()]) if kind == "sign" else values
+
+
+def test_two_hundred_damaged_files_are_all_refused(tmp_path):
+    """80 cut short, 80 with flipped bits, 40 edited and sealed again."""
+    rng = np.random.default_rng(20)
+    path = tmp_path / "model.nc"
+    BayesianLDA(draws=5, chains=1).fit(X3, Y3).save(path)
+    whole = path.read_bytes()
+    record = content_of(path).record
+    assert load(path).classes_.tolist() == list(IRIS.class_names)
+    ways = list(edits(copy.deepcopy(record)))
+    chosen = iter(rng.choice(len(ways), 30, replace=False))
+
+    def cut():
+        return whole[: rng.integers(len(whole))]
+
+    def flipped():
+        spoiled = bytearray(whole)
+        for i in rng.choice(8 * len(whole), size=rng.integers(1, 4), replace=False):
+            spoiled[i // 8] ^= 1 << i % 8
+        return bytes(spoiled)
+
+    def edited():
+        changed = copy.deepcopy(record)
+        list(edits(changed))[next(chosen)]()
+        return resealed(whole, lambda home: home.attrs.__setitem__("record", json.dumps(changed)))
+
+    def spoiled():
+        return resealed(whole, lambda home: spoil_array(home, rng))
+
+    refused = 0
+    for damage in [cut] * 80 + [flipped] * 80 + [edited] * 30 + [spoiled] * 10:
+        path.write_bytes(damage())
+        refused += refuses(path)
+    assert refused == 200
+
+
+def resealed(whole, edit):
+    """The bytes of a file whose group `bayes_gda` was edited by someone who knows how to seal it."""
+    memory = io.BytesIO(whole)
+    with h5py.File(memory, "r+") as file:
+        edit(file["bayes_gda"])
+    return memory.getvalue() + files.seal(memory.getvalue())
+
+
+def refuses(path):
+    """Whether loading raises our error, on one line that names the file and says what to do."""
+    with pytest.raises(StoreError) as caught:
+        load(path)
+    text = str(caught.value)
+    return "\n" not in text and repr(str(path)) in text and text.endswith((".", "`save`."))
+
+
+def test_every_way_to_edit_a_record_is_refused(saved):
+    content = content_of(saved["lda-exact"])
+    ways = len(list(edits(copy.deepcopy(content.record))))
+    for i in range(ways):
+        record = copy.deepcopy(content.record)
+        list(edits(record))[i]()
+        with pytest.raises(StoreError):
+            restored(replace(content, record=record))
+
+
+def test_draws_that_are_not_the_models_are_refused(saved, tmp_path):
+    content, path = content_of(saved["lda-mcmc"]), tmp_path / "edited.nc"
+    files.write(path, formats.pack(content))
+    load(path)
+    posterior = content.groups["posterior"]
+    for spoiled in (posterior.drop_vars("mu"), posterior.assign(pi=posterior["pi"] + 0.1), posterior.isel(draw=slice(9))):
+        files.write(path, formats.pack(replace(content, groups={**content.groups, "posterior": spoiled})))
+        with pytest.raises(StoreError, match="must hold the draws of the model"):
+            load(path)
+    notes = copy.deepcopy(content.record)
+    notes["groups"]["posterior"]["text"]["class"]["labels"].pop()
+    files.write(path, formats.pack(replace(content, record=notes)))
+    with pytest.raises(StoreError, match=r"`posterior\.class` must hold 3 labels"):
+        load(path)
+
+
+@pytest.mark.parametrize("change", ["format", "group", "json", "nan"])
+def test_a_layout_that_is_not_ours_is_refused(saved, tmp_path, change):
+    tree, _ = files.read(saved["lda-exact"])
+    text = tree["bayes_gda"].attrs["record"]
+    if change == "format":
+        tree.attrs["bayes_gda_format"] = 1
+    elif change == "group":
+        del tree["bayes_gda"]
+    else:
+        tree["bayes_gda"].attrs["record"] = text[:-1] if change == "json" else text.replace("true", "NaN", 1)
+        assert tree["bayes_gda"].attrs["record"] != text or json.loads(text)
+    files.write(tmp_path / "edited.nc", tree)
+    with pytest.raises(StoreError, match="does not hold a valid model"):
+        load(tmp_path / "edited.nc")
