@@ -82,8 +82,6 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
             present = weight > 0
             X, y, weight = X[present], y[present], weight[present]
-            if not len(X):
-                raise DataError("`sample_weight` must not be zero for all rows. Give some row a positive weight.")
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(

@@ -37,7 +37,12 @@ class Density(Protocol):
         """Return the model's variables (S, …) at S points (S, dim)."""
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the log prior densities (S,) of the named parameters, in their own coordinates."""
+        """Return the log prior densities (S,) of the named parameters, positive ones by their logarithm.
+
+        With respect to d log σ², |Σ|^{−(d+1)/2} dΣ and Π dπ_k/π_k: the same whether one thinks of a variance, a scale
+        or a precision. For the conjugate priors the α-th power is then the prior of α times as many imagined rows,
+        which is what power-scaling means to ask.
+        """
 
     @property
     def rows(self) -> Dataset | None:

@@ -75,8 +75,8 @@ class ClassBlock:
         return {"pi": softmax(W @ self._fixed[0], axis=-1)}
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the Dirichlet log density of `pi`."""
-        return {"pi": np.log(variables["pi"]) @ (self.alpha - 1) + self._normalizer}
+        """Return the Dirichlet log density of `pi`, by the logarithms."""
+        return {"pi": np.log(variables["pi"]) @ self.alpha + self._normalizer}
 
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
         """Return log π_{y_i} (S, n)."""
@@ -187,7 +187,7 @@ class BartlettBlock:
         return out | {"mu": mu.reshape(S, K, d)}
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the inverse-Wishart log density of `Sigma` and the normal one of `mu` given it."""
+        """Return the inverse-Wishart log density of `Sigma`, by |Σ|^{−(d+1)/2} dΣ, and the normal one of `mu`."""
         prior, d = self.prior, self.moments.d
         Sigma = variables["Sigma"][:, None] if self.shared else variables["Sigma"]  # (S, G, d, d)
         A = np.linalg.inv(np.linalg.cholesky(Sigma))
@@ -195,7 +195,7 @@ class BartlettBlock:
         scale = A @ np.linalg.cholesky(prior.Psi)
         normalizer = 0.5 * prior.nu * np.linalg.slogdet(prior.Psi)[1] - 0.5 * prior.nu * d * np.log(2)
         normalizer -= multigammaln(prior.nu / 2, d)
-        wishart = normalizer + (prior.nu + d + 1) * log_det - 0.5 * (scale**2).sum(axis=(-2, -1))
+        wishart = normalizer + prior.nu * log_det - 0.5 * (scale**2).sum(axis=(-2, -1))
         distance = _white(A, variables["mu"], prior.m)
         normal = 0.5 * d * (np.log(prior.kappa) - LOG_2PI) + log_det - 0.5 * prior.kappa * distance
         return {"Sigma": wishart.sum(axis=-1), "mu": normal.sum(axis=-1)}
@@ -260,9 +260,9 @@ class NaiveBlock:
         return {"sigma2": np.exp(t), "mu": mu}
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the inverse-gamma log density of `sigma2` and the normal one of `mu` given it."""
+        """Return the inverse-gamma log density of `sigma2`, by its logarithm, and the normal one of `mu` given it."""
         p, s2, mu = self.prior, variables["sigma2"], variables["mu"]
-        gamma = p.a * np.log(p.b) - gammaln(p.a) - (p.a + 1) * np.log(s2) - p.b / s2
+        gamma = p.a * np.log(p.b) - gammaln(p.a) - p.a * np.log(s2) - p.b / s2
         normal = 0.5 * (np.log(p.kappa / s2) - LOG_2PI - p.kappa * (mu - p.m) ** 2 / s2)
         return {"sigma2": gamma.sum(axis=(-2, -1)), "mu": normal.sum(axis=(-2, -1))}
 

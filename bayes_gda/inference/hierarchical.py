@@ -137,12 +137,12 @@ class HierarchicalDensity:
         return {"tau": np.exp(W[:, 0])} | named_weights(self.target, W[:, 1:])
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the log densities of `tau`, and of `w` given it."""
+        """Return the log densities of `tau`, by its logarithm, and of `w` given it."""
         tau = variables["tau"]
         w = variables["w_free"] if "w_free" in variables else variables["w"]
         w = w.reshape(len(tau), -1)
         scale = np.where(self._slope == 1, tau[:, None], self.prior.intercept_scale)
-        half = 0.5 * np.log(2 / np.pi) - np.log(self.prior.scale) - 0.5 * (tau / self.prior.scale) ** 2
+        half = 0.5 * np.log(2 / np.pi) + np.log(tau / self.prior.scale) - 0.5 * (tau / self.prior.scale) ** 2
         normal = -(0.5 * (LOG_2PI + (w / scale) ** 2) + np.log(scale)).sum(axis=1)
         return {"tau": half, "w": normal}
 

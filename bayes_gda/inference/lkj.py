@@ -125,12 +125,12 @@ class CholeskyBlock:
         return out | {"Sigma": Sigma} | {f"Sigma_chol_{k}": packed[:, k] for k in range(self.groups)}
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the log density of `Sigma`, in its scales and correlations, and of `mu`."""
+        """Return the log density of `Sigma`, in the logarithms of its scales and its correlations, and of `mu`."""
         p = self.prior
         Sigma = variables["Sigma"][:, None] if self.shared else variables["Sigma"]
         s2 = np.diagonal(Sigma, axis1=-2, axis2=-1)
         log_det_R = np.linalg.slogdet(Sigma)[1] - np.log(s2).sum(axis=-1)
-        scales = (0.5 * np.log(2 / np.pi) - np.log(p.scale) - 0.5 * s2 / p.scale**2).sum(axis=-1)
+        scales = (0.5 * np.log(2 / np.pi * s2) - np.log(p.scale) - 0.5 * s2 / p.scale**2).sum(axis=-1)
         prior = scales + (p.eta - 1) * log_det_R + p.log_normalizer
         return {"Sigma": prior.sum(axis=-1), "mu": _log_normal_means(variables["mu"], p)}
 
@@ -187,9 +187,9 @@ class ScalesBlock:
         return {"sigma": np.exp(t), "sigma2": np.exp(2 * t), "mu": mu}
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the half-normal log density of `sigma` and the normal one of `mu`."""
+        """Return the half-normal log density of `sigma`, by its logarithm, and the normal one of `mu`."""
         p, s = self.prior, variables["sigma"]
-        half = 0.5 * np.log(2 / np.pi) - np.log(p.scale) - 0.5 * (s / p.scale) ** 2
+        half = 0.5 * np.log(2 / np.pi) + np.log(s / p.scale) - 0.5 * (s / p.scale) ** 2
         return {"sigma": half.sum(axis=(-2, -1)), "mu": _log_normal_means(variables["mu"], p)}
 
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:

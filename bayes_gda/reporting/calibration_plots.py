@@ -12,6 +12,7 @@ from bayes_gda.evaluation.reliability import ReliabilityCurve
 from bayes_gda.prediction.decisions import Decisions, ThresholdCurve, cost_curve, net_benefit
 from bayes_gda.reporting.style import (
     BLUE,
+    FONT,
     GREEN,
     GREY,
     LIGHT,
@@ -56,11 +57,11 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     error = {name: float(c.count @ np.abs(c.recalibrated - c.forecast) / c.count.sum()) for name, c in curves.items()}
     worst = sorted(curves, key=lambda name: -error[name])[:PANELS]
     chosen = [name for name in curves if name in worst]
-    texts = dict(zip(curves, labels(curves, inches=1.8), strict=True))
-    columns = min(3, len(chosen))
+    texts = dict(zip(curves, labels(curves, inches=1.4), strict=True))
+    columns = len(chosen) if len(chosen) <= 4 else 3
     rows = -(-len(chosen) // columns)
-    # One curve alone would be a panel as wide as the page; a square beside white is better read.
-    height = 0.7 + (3.2 if columns == 1 else 2.9 if columns == 2 else 2.35) * rows
+    # Panels are square; one alone would be as high as the page is wide.
+    height = 0.7 + {1: 3.2, 2: 2.9, 3: 2.35, 4: 1.9}[columns] * rows
     figure, grid = new_figure(height, rows, columns, sharex=True, sharey=True)
     for axes, name in zip(grid.flat, chosen, strict=False):
         c, color = curves[name], colors[name]
@@ -71,7 +72,7 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
         axes.plot(c.forecast, c.recalibrated, color=color, gid="curve")
         share, edges = np.histogram(c.forecast, bins=BINS, range=(0, 1), weights=c.count)
         axes.bar(edges[:-1], FORECASTS * share / share.max(), width=1 / BINS, align="edge", color=GREY, alpha=0.45)
-        axes.set_title(texts[name], fontsize=8)
+        axes.set_title(texts[name], fontsize=FONT)
         axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
     for axes in grid.flat[len(chosen) :]:
         axes.set_axis_off()
@@ -87,7 +88,7 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
         Patch(color=BLUE, alpha=0.22),
         Patch(color=GREY, alpha=0.45),
     ]
-    names = ["recalibrated", f"{level:.0%} of curves, if calibrated", f"{level:.0%} band of the curve", "forecasts"]
+    names = ["recalibrated", f"{level:.0%} if calibrated", f"{level:.0%} confidence", "forecasts"]
     legend(figure, handles, names)
     left_out = f"{len(chosen)} of {len(curves)} events shown, the least calibrated" if len(chosen) < len(curves) else ""
     note(figure, left_out)

@@ -75,20 +75,23 @@ def plot_pareto_k(loo: Loo) -> Plot:
     axes.axhline(loo.threshold, color=ORANGE, linestyle="--", linewidth=1.2)
     axes.axhline(HOPELESS, color=VERMILLION, linestyle=":", linewidth=1.2)
     span = high - low
-    placed: list[tuple[float, float]] = []
+    taken = [(float(i), float(shown[i])) for i in np.flatnonzero(bad)]
     for i in loo.bad[:BAD_ROWS]:
-        # Two labels must not lie on each other: the worst row is named first, a neighbour goes without.
-        if all(abs(i - x) > 0.06 * n or abs(shown[i] - v) > 0.09 * span for x, v in placed):
-            last = i > 0.9 * n
-            axes.annotate(
-                str(i),
-                (row[i], shown[i]),
-                xytext=(-5 if last else 5, 0),
-                textcoords="offset points",
-                ha="right" if last else "left",
-                va="center",
-            )
-            placed.append((float(i), float(shown[i])))
+        # Beside the point where no other point or label is: the worst row is named first, one in a crowd goes without.
+        for side in (1, -1):
+            middle = i + side * 0.045 * n
+            free = all(abs(x - middle) > 0.04 * n or abs(v - shown[i]) > 0.1 * span for x, v in taken)
+            if free and 0.02 * n < middle < 0.97 * n:
+                axes.annotate(
+                    str(i),
+                    (row[i], shown[i]),
+                    xytext=(side * 5, 0),
+                    textcoords="offset points",
+                    ha="left" if side > 0 else "right",
+                    va="center",
+                )
+                taken.append((middle, float(shown[i])))
+                break
     axes.set(xlabel="row", ylabel="Pareto k̂", ylim=(low - 0.06 * span, high + 0.06 * span))
     axes.set_xlim(-0.02 * n - 0.5, 1.02 * n)
     handles = [
@@ -219,8 +222,8 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
         p, less, more = (worst[name].to_numpy(dtype=float) for name in ("probability", "lower", "upper"))
         axes[1].hlines(place, np.minimum(less, more), np.maximum(less, more), color=GREY, linewidth=0.9)
         axes[1].plot(p, place, "D", color="#333333", markersize=4)
-        axes[1].plot(less, place, "<", color=GREEN, markersize=5)
-        axes[1].plot(more, place, ">", color=PURPLE, markersize=5)
+        axes[1].plot(less, place, "v", color=GREEN, markersize=5)
+        axes[1].plot(more, place, "^", color=PURPLE, markersize=5)
         row_axis(axes[1], [f"row {i}" for i in worst.index])
         axes[1].set_xlabel("probability of its class")
         # Wide enough that changes of a tenth of a point do not look like much.
@@ -229,9 +232,9 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
         axes[1].locator_params(axis="x", nbins=5)
         handles += [
             Line2D([], [], color=color, marker=marker, linestyle="none")
-            for color, marker in ((GREEN, "<"), ("#333333", "D"), (PURPLE, ">"))
+            for color, marker in ((GREEN, "v"), ("#333333", "D"), (PURPLE, "^"))
         ]
-        names += [f"prior counts {low:g}×", "as it is", f"{high:g}×"]
+        names += [f"prior counts {low:g}×", "as it is", f"prior counts {high:g}×"]
         if len(worst) < len(rows):
             parts.append(f"{len(worst)} of {len(rows)} rows")
     legend(figure, handles, names)

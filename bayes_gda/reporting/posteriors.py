@@ -19,7 +19,9 @@ from bayes_gda.evaluation.compare import PREFERENCE
 from bayes_gda.evaluation.diagnostics import CONSTANT, scalars
 from bayes_gda.reporting.style import (
     BLACK,
+    FONT,
     GREY,
+    NAME,
     Plot,
     drawn,
     labels,
@@ -31,13 +33,14 @@ from bayes_gda.reporting.style import (
     plain,
     row_axis,
     styled,
+    text_width,
 )
 
 if TYPE_CHECKING:
     import xarray as xr
 
-ROOM = 2.1  # inches of a label: three panels stand side by side
-COORD = 16  # characters of each name in a parameter's label, as there may be two
+ROOM = 1.9  # inches of a label, less its number: three panels stand side by side
+SHORTEST, LONG = 6, 80  # characters of a name in a label, and of a label: its room is what counts
 # Densities are drawn between these quantiles: a few draws far out would squeeze the rest.
 TAILS = (0.001, 0.999)
 INNER = 0.5  # share of the thick part of an interval
@@ -96,21 +99,30 @@ def read_draws(posteriors: "Mapping[str, xr.DataTree]", parameters: Sequence[str
     names = _names(best[common])
     # One variable only: its name need not stand at each of its entries.
     alone = len({names[label][0] for label in kept}) == 1 and all(names[label][1] for label in kept)
-    texts = labels([names[label][1] if alone else "".join(names[label]) for label in kept], 2 * COORD + 8, inches=ROOM)
+    texts = labels([_short(*names[label], alone) for label in kept], LONG)
     ordered = {method: {label: by[label] for label in kept} for method, by in by_method.items()}
     return Draws(ordered, dict(zip(kept, texts, strict=True)), reference)
 
 
-def _names(dataset: "xr.Dataset") -> dict[str, tuple[str, str]]:
-    """Return variable and shortened coords of each label, in the order of `scalars`."""
+def _names(dataset: "xr.Dataset") -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return variable and coords of each label, in the order of `scalars`."""
     out = []
     for name, variable in dataset.data_vars.items():
         inner = [dim for dim in variable.dims if dim not in ("chain", "draw")]
-        coords = [[plain(label, COORD) for label in variable[dim].to_numpy()] for dim in inner]
-        if len(inner) == 1:
-            coords = [[plain(label) for label in variable[inner[0]].to_numpy()]]
-        out += [(str(name), f"[{', '.join(parts)}]" if parts else "") for parts in product(*coords)]
+        coords = [[str(label) for label in variable[dim].to_numpy()] for dim in inner]
+        out += [(str(name), parts) for parts in product(*coords)]
     return dict(zip(scalars(dataset), out, strict=True))
+
+
+def _short(variable: str, coords: tuple[str, ...], alone: bool) -> str:
+    """Return a label that fits its room: each of the coords is cut, not the label as a whole."""
+    text = plain(variable)
+    for width in range(NAME, SHORTEST, -1) if coords else ():
+        inner = ", ".join(plain(label, width) for label in coords)
+        text = inner if alone else f"{plain(variable)}[{inner}]"
+        if text_width(drawn(text)) <= ROOM:
+            break
+    return text
 
 
 def most_different(draws: Draws, most: int) -> tuple[list[str], str]:
@@ -171,7 +183,7 @@ def plot_marginals(
         for method, by in draws.by_method.items():
             x, density = _density(by[label].ravel())
             axes.plot(x, density, color=styles[method][0], linestyle=styles[method][1], gid=f"{method}|{label}")
-        axes.set_title(draws.names[label], fontsize=8)
+        axes.set_title(draws.names[label], fontsize=FONT)
         axes.set_yticks([])
         axes.set_ylim(bottom=0)
         axes.spines["left"].set_visible(False)
@@ -223,7 +235,7 @@ def plot_forest(
         standardised = bool(np.ptp(ends) > LENGTH * np.median(ends[:, 1] - ends[:, 0]))
     styles = method_styles(draws.by_method)
     count = len(draws.by_method)
-    figure, [[axes]] = new_figure(0.9 + len(chosen) * (0.13 + 0.09 * count))
+    figure, [[axes]] = new_figure(0.9 + len(chosen) * max(0.18, 0.1 + 0.075 * count))
     for m, (method, by) in enumerate(draws.by_method.items()):
         q = [(1 - level) / 2, (1 - INNER) / 2, 0.5, (1 + INNER) / 2, (1 + level) / 2]
         values = np.array([np.quantile(by[label], q) for label in chosen])

@@ -14,6 +14,7 @@ from bayes_gda.evaluation.compare import PREFERENCE
 from bayes_gda.evaluation.reliability import check_forecasts, check_probabilities
 from bayes_gda.reporting.style import (
     BLACK,
+    FONT,
     GREY,
     MANY_POINTS,
     MARKERS,
@@ -62,29 +63,29 @@ def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str |
     elif reference not in P:
         raise DataError(f"`reference` must be one of {', '.join(map(repr, P))}; got {reference!r}.")
     n, K = P[reference].shape
-    flat = {method: p[:, 1] if K == 2 else p.ravel() for method, p in P.items()}
+    shown = _rows(P, reference, max(1, POINTS // (1 if K == 2 else K)))
+    flat = {method: p[shown, 1] if K == 2 else p[shown].ravel() for method, p in P.items()}
     best = flat.pop(reference)
     others = list(flat)
-    step = -(-len(best) // POINTS)
     styles = method_styles(others)
     figure, [[left, right]] = new_figure(3.5, 1, 2)
     left.plot([0, 1], [0, 1], color=GREY, linewidth=0.9)
     right.axhline(0, color=GREY, linewidth=0.9)
     handles = []
     # Furthest from the reference first, so that the others are not hidden under it.
-    for m, method in enumerate(sorted(others, key=lambda name: -float(np.abs(flat[name] - best).max()))):
+    for method in sorted(others, key=lambda name: -float(np.abs(flat[name] - best).max())):
         look: dict[str, Any] = {
             "color": styles[method][0],
-            "marker": MARKERS[m % len(MARKERS)],
+            "marker": MARKERS[others.index(method) % len(MARKERS)],
             "linestyle": "none",
             "markersize": 3.2,
             "markeredgewidth": 0,
             "alpha": 0.65,
-            "rasterized": len(best) // step > MANY_POINTS // 2,
+            "rasterized": len(best) > MANY_POINTS // 2,
         }
         p = flat[method]
-        left.plot(best[::step], p[::step], **look)
-        right.plot(best[::step], 100 * (p - best)[::step], **look)
+        left.plot(best, p, **look)
+        right.plot(best, 100 * (p - best), **look)
         handles.append((others.index(method), Line2D([], [], **look | {"alpha": 1.0, "markersize": 5})))
     name = drawn(plain(reference))
     left.set(
@@ -92,9 +93,7 @@ def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str |
     )
     right.set(xlabel=f"probability by {name}", ylabel="difference, percentage points", xlim=(-0.02, 1.02))
     legend(figure, [handle for _, handle in sorted(handles, key=lambda pair: pair[0])], labels(others))
-    shown = len(best[::step])
-    left_out = f"{shown} of {len(best)} probabilities shown" if step > 1 else ""
-    note(figure, left_out)
+    note(figure, f"{len(shown)} of {n} rows shown, those that differ most among them" if len(shown) < n else "")
     change = {method: float(np.abs(p - best).max()) for method, p in flat.items()}
     worst = max(change, key=lambda method: change[method])
     caption = (
@@ -106,6 +105,14 @@ def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str |
         f"Probabilities of {counted(n, 'row')} and {K} classes; largest difference from {plain(reference)}: {figures}."
     )
     return Plot(figure, f"{caption} {plain(worst)} is furthest away, by up to {100 * change[worst]:.1f} points.", alt)
+
+
+def _rows(P: Mapping[str, Floats], reference: str, most: int) -> Any:
+    """Return about so many rows, evenly spread, and for each method the one that differs most."""
+    n = len(P[reference])
+    spread = np.linspace(0, n - 1, min(n, most)).round().astype(int)
+    worst = [int(np.abs(p - P[reference]).max(axis=1).argmax()) for p in P.values()]
+    return np.unique([*spread, *worst])
 
 
 @styled
@@ -217,7 +224,7 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
         )
         axes.plot(np.arange(n) + 0.5, p, color=BLACK, linewidth=1.3, drawstyle="steps-mid", rasterized=n > MANY_POINTS)
         axes.plot([n - p.sum()], [-0.06], "^", color=BLACK, markersize=6, clip_on=False, zorder=5)
-        axes.set_title(f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {area[k]:.3f}", fontsize=8)
+        axes.set_title(f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {area[k]:.3f}", fontsize=FONT)
         axes.set(xlim=(0, n), ylim=(0, 1), yticks=[0, 1])
         axes.grid(visible=False)
     grid[-1, 0].set_xlabel("rows, by their probability of the class")

@@ -44,7 +44,7 @@ ELLIPSE, SHARES = 0.9, (0.5, 0.9, 0.99)
 # Rows drawn: more of them hide each other.
 ROWS = 1500
 # How deep a region is coloured where its class is certain: points of the same colour still stand out.
-DEPTH = 0.55
+DEPTH = 0.42
 LOADINGS = 10  # features named beside a projection
 
 
@@ -96,7 +96,7 @@ def plot_regions(
     axes.set(xlim=extent[:2], ylim=extent[2:], xlabel=_axis(plane.names[0]), ylabel=_axis(plane.names[1]))
     axes.grid(visible=False)
     _class_legend(figure, data, ring=True)
-    note(figure, f"{shown} of {data.n} rows shown" if shown < data.n else "")
+    note(figure, _left_out(Z, extent, shown))
     caption = (
         "Colour is the most probable class at each point, the deeper the surer; black lines are where the decision "
         f"changes, ellipses hold {ELLIPSE:.0%} of a Gaussian with the class's mean and covariance, and black rings "
@@ -107,7 +107,7 @@ def plot_regions(
             f" The picture is a plane through {data.d} features; a row that lies off it may be decided otherwise "
             "than the colour under it."
         )
-    return Plot(figure, caption, f"Decision regions of {listing(data.class_names, 12)}: {right}.")
+    return Plot(figure, caption, f"Decision regions of {listing(data.class_names, 6)}: {right}.")
 
 
 @styled
@@ -154,7 +154,7 @@ def plot_densities(
         names.append("boundary of the truth")
     axes.set(xlim=extent[:2], ylim=extent[2:], xlabel=_axis(plane.names[0]), ylabel=_axis(plane.names[1]))
     _class_legend(figure, data, extra=extra, names=names)
-    note(figure, f"{shown} of {data.n} rows shown" if shown < data.n else "")
+    note(figure, _left_out(Z, extent, shown))
     kind = (
         "straight, as the classes share one covariance" if flat.shared else "conics, as each class has its covariance"
     )
@@ -163,7 +163,7 @@ def plot_densities(
         f"classes are equally probable. These are {kind}."
     )
     caption += f" The {data.d} features are projected to a plane." if plane.projected else ""
-    return Plot(figure, caption, f"Gaussian densities of {listing(data.class_names, 12)}; the boundaries are {kind}.")
+    return Plot(figure, caption, f"Gaussian densities of {listing(data.class_names, 6)}; the boundaries are {kind}.")
 
 
 @styled
@@ -239,8 +239,22 @@ def _grid(Z: Floats) -> tuple[Floats, tuple[float, float, float, float]]:
     """Return the points (GRID, GRID, 2) of a view on the rows with some air, and its sides."""
     low, high = Z.min(axis=0), Z.max(axis=0)
     air = 0.06 * np.where(high > low, high - low, 1.0)
-    x, y = (np.linspace(a, b, GRID) for a, b in zip(low - air, high + air, strict=True))
+    # A few rows far away would leave no room for the others: the view ends at a third of the middle 99 % beyond them.
+    near, far = np.quantile(Z, [0.005, 0.995], axis=0)
+    span = (far - near) / 3 + (far == near) * air
+    low, high = np.maximum(low - air, near - span), np.minimum(high + air, far + span)
+    x, y = (np.linspace(a, b, GRID) for a, b in zip(low, high, strict=True))
     return np.stack(np.meshgrid(x, y), axis=2), (float(x[0]), float(x[-1]), float(y[0]), float(y[-1]))
+
+
+def _left_out(Z: Floats, extent: tuple[float, float, float, float], shown: int) -> str:
+    """Say how many rows are not in the picture."""
+    x, y = Z.T
+    inside = (x >= extent[0]) & (x <= extent[1]) & (y >= extent[2]) & (y <= extent[3])
+    parts = [f"{shown} of {len(Z)} rows drawn"] if shown < len(Z) else []
+    if away := int((~inside).sum()):
+        parts.append(f"{counted(away, 'row')} outside of the picture")
+    return "; ".join(parts)
 
 
 def _shade(P: Floats) -> Floats:

@@ -15,6 +15,7 @@ from bayes_gda.reporting.posteriors import Draws, read_draws
 from bayes_gda.reporting.style import (
     BLUE,
     CLASS_COLORS,
+    FONT,
     GREY,
     LIGHT,
     ORANGE,
@@ -73,10 +74,10 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
             ranks.stairs(counts[c], edges, color=color, linewidth=1.1)
         if ((counts < low) | (counts > high)).any():
             outside.append(label)
-        trace.set_title(labels([label], 60, inches=3.6)[0], fontsize=8)
+        trace.set_title(labels([label], 60, inches=3.6)[0], fontsize=FONT)
         trace.margins(x=0)
         figures = table.loc[label]
-        ranks.set_title(f"R-hat {figures['r_hat']:.3f}, ESS {figures['ess_bulk']:.0f}", fontsize=8)
+        ranks.set_title(f"R-hat {figures['r_hat']:.3f}, ESS {figures['ess_bulk']:.0f}", fontsize=FONT)
         ranks.set_ylim(bottom=0)
         ranks.margins(x=0)
         for axes in (trace, ranks):
@@ -179,7 +180,7 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
             last.append(worth[-1])
             axes.plot(parts * chains, worth, "o-", color=CLASS_COLORS[i % len(CLASS_COLORS)], markersize=3)
         axes.axhline(needed, color=VERMILLION, linestyle="--", linewidth=1.1)
-        axes.set_title(f"{kind}: {'the middle' if kind == 'bulk' else 'the 5 % and 95 % quantiles'}", fontsize=8)
+        axes.set_title(f"{kind}: {'the middle' if kind == 'bulk' else 'the 5 % and 95 % quantiles'}", fontsize=FONT)
         axes.set_xlabel("draws of all chains")
         axes.set_ylim(bottom=0)
         axes.locator_params(axis="x", nbins=5)

@@ -28,10 +28,10 @@ from bayes_gda.errors import DataError
 
 # Okabe & Ito (2008): told apart under each of the common colour blindnesses.
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILLION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY, LIGHT = "#5F5F5F", "#D9D9D9"
-# Classes: yellow late, as it is faint on white; beyond eight the deep colours of Paul Tol, which go with the others.
-CLASS_COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, YELLOW, GREY, "#332288", "#882255", "#117733", "#AA4499")
+BLUE, VERMILLION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
+GREY, LIGHT, OLIVE = "#5F5F5F", "#D9D9D9", "#999933"
+# Classes: all but yellow, too faint for lines on white; then the deep colours of Paul Tol, which go with the others.
+CLASS_COLORS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, OLIVE, GREY, "#332288", "#882255", "#117733", "#AA4499")
 # Markers tell classes apart in grey print, and where colours come round again.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 # Each method looks the same in all figures; the dashes are for grey print.
@@ -45,13 +45,13 @@ METHODS: Mapping[str, tuple[str, Any]] = {
     "probit": (ORANGE, (0, (1, 1))),
     "reference": (SKY, "-"),
 }
-SPARE = ((GREY, "-"), ("#332288", (0, (4, 2))), ("#882255", (0, (2, 2))), ("#117733", (0, (6, 1, 1, 1))))
+SPARE = ((OLIVE, (0, (4, 2))), ("#882255", (0, (2, 2))), ("#332288", (0, (6, 1, 1, 1))), (GREY, "-"))
 
 WIDTH = 7.2  # inches: a page's text
 FONT = 8.0  # points; still read when the page is printed
 NAME = 24  # characters of a name; twelve classes then fit into a legend, and a name beside a plot takes two inches
 MARKS = 2  # accents on one letter; more of them climb out of the figure
-MOST_LEGEND = 12  # entries
+MOST_LEGEND = 15  # entries: twelve classes and a few lines
 MANY_POINTS = 1000  # artists beyond which an SVG holds a bitmap of them in place of each
 RASTER_DPI = 200  # of such bitmaps and of PNG files: sharp in print at page width
 
@@ -167,8 +167,9 @@ def save(plot: Plot, path: "str | os.PathLike[str]") -> Path:
 
 
 def plain(name: Any, width: int = NAME) -> str:
-    """Return a name for a sentence: no control characters, at most `width` characters; its end is kept, as names that
-    begin alike often end differently.
+    """Return a name for a sentence: no control characters, at most `width` characters.
+
+    What is cut is the middle: names that begin alike often end differently.
     """
     letters: list[str] = []
     marks = 0
@@ -274,7 +275,7 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
 
 
 def legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str], *, title: str | None = None) -> None:
-    """Put a legend above the axes, in as many columns as fit; entries beyond the twelfth are counted, not shown."""
+    """Put a legend above the axes, in as many columns as fit; entries beyond the fifteenth are counted, not shown."""
     handles, names = list(handles), list(names)
     if (rest := len(names) - MOST_LEGEND) > 0:
         handles[MOST_LEGEND - 1 :] = [Line2D([], [], linestyle="none")]

@@ -212,7 +212,7 @@ def _decode_table(values: Any, index: list[Any], columns: list[Any], where: str)
 
 
 def _decode_random_state(state: Any, where: str) -> np.random.RandomState:
-    out = np.random.RandomState()  # noqa: NPY002, a user of scikit-learn may have given one
+    out = np.random.RandomState()  # scikit-learn's users may have given one
     try:
         out.set_state(state)
     except (KeyError, TypeError, ValueError):

@@ -52,7 +52,7 @@ def pack(content: Content) -> "xr.DataTree":
     import xarray as xr
 
     # Dimensions are named after axis and size, so that arrays share them, and no array has the same one twice.
-    variables = {
+    variables: dict[str, Any] = {
         name: ([f"axis{i}_{n}" for i, n in enumerate(array.shape)], array, {}, {"_FillValue": None})
         for name, array in content.arrays.items()
     }
@@ -80,7 +80,7 @@ def unpack(tree: "xr.DataTree", version: int) -> Content:
 def _read(tree: "xr.DataTree", home: str, attribute: str) -> Content:
     if home not in tree.children:
         raise StoreError(f"Group {home!r} is missing.")
-    dataset = tree[home].to_dataset(inherit=False)
+    dataset = tree.children[home].to_dataset(inherit=False)
     try:
         record = json.loads(dataset.attrs[attribute], parse_constant=_refuse)
     except (KeyError, TypeError, ValueError, RecursionError):

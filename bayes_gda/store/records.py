@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from bayes_gda.errors import StoreError
+from bayes_gda.errors import BayesGDAError, StoreError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.estimators.choice import Settings, Verdict
@@ -80,7 +80,10 @@ def from_record(record: Any, arrays: Mapping[str, NDArray[Any]]) -> BayesianClas
     elif isinstance(estimator, BayesianLogisticRegression):
         estimator.features_ = estimator.model_.features
     estimator._tree = None
-    _check_whole(estimator)
+    try:
+        _check_whole(estimator)
+    except BayesGDAError as error:  # of a prior or the settings, in their own words
+        raise StoreError(str(error)) from error
     return estimator
 
 
@@ -88,7 +91,7 @@ def check_sampled(estimator: BayesianClassifier, tree: "xr.DataTree") -> None:
     """Raise unless a sampled posterior has the draws that the model predicts from."""
     if "posterior" not in tree.children:
         raise StoreError("Group 'posterior' is missing.")
-    posterior = tree["posterior"].to_dataset(inherit=False)
+    posterior = tree.children["posterior"].to_dataset(inherit=False)
     size = posterior.sizes.get("chain", 0) * posterior.sizes.get("draw", 0)
     variables = estimator.model_.draw_variables(size, random_seed=0) if size else {}
     if set(variables) != set(posterior.data_vars) or not all(

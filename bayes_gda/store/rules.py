@@ -127,7 +127,9 @@ def _gaussian_classifier(model: GaussianClassifier) -> None:
             raise StoreError(f"`posterior` must be {kind.__name__} where the covariance is {model.covariance}.")
         _shape("posterior.m", model.posterior.m, K, d)
         if isinstance(model.posterior, NIWPosterior) and len(model.posterior.Psi) != (1 if shared else K):
-            raise StoreError(f"`posterior.Psi` must hold {1 if shared else K} matrices; got {len(model.posterior.Psi)}.")
+            raise StoreError(
+                f"`posterior.Psi` must hold {1 if shared else K} matrices; got {len(model.posterior.Psi)}."
+            )
     if model.draws is not None:
         _draws(dict(model.draws), K, d, shared=shared)
 

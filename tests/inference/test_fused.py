@@ -69,7 +69,7 @@ def test_value_gradient_and_variables_are_those_of_the_graph(name):
 
 @pytest.mark.parametrize("name", CONJUGATE)
 def test_prior_and_likelihood_add_up_to_the_density(name):
-    """Both in the parameters' own coordinates, so up to the Jacobian: the likelihood against PyMC's, row by row."""
+    """For a regression they are all there is; for a Gaussian model the likelihood is PyMC's, row by row."""
     model = MODELS[name]()
     density = fused_density(blueprint_of(model))
     W = points(density)
@@ -78,8 +78,7 @@ def test_prior_and_likelihood_add_up_to_the_density(name):
     assert likelihood.shape == (3, density.rows.n)
     if name in {"logistic", "softmax-reference", "logistic-hierarchical"}:
         prior = sum(density.log_prior(variables).values())
-        jacobian = W[:, 0] if "hierarchical" in name else 0.0
-        total = prior + likelihood.sum(axis=1) + jacobian
+        total = prior + likelihood.sum(axis=1)
         np.testing.assert_allclose(total, density.values_and_gradients(W)[0], rtol=1e-10)
     else:
         build = {"lda": lda, "qda": qda, "naive": naive, "naive-lkj": naive}[name].build
@@ -114,9 +113,11 @@ def test_prior_densities_of_gaussian_parameters_against_scipy():
         normal = sum(
             stats.multivariate_normal(WISHART.m, S / WISHART.kappa).logpdf(m) for S, m in zip(Sigma, mu, strict=True)
         )
+        wishart += 0.5 * 5 * np.linalg.slogdet(Sigma)[1].sum()  # by |Σ|^{−(d+1)/2} dΣ, not dΣ
         assert prior["Sigma"][s] == pytest.approx(wishart, rel=1e-9)
         assert prior["mu"][s] == pytest.approx(normal, rel=1e-9)
-        assert prior["pi"][s] == pytest.approx(stats.dirichlet(ALPHA.alpha).logpdf(variables["pi"][s]), rel=1e-9)
+        dirichlet = stats.dirichlet(ALPHA.alpha).logpdf(variables["pi"][s]) + np.log(variables["pi"][s]).sum()
+        assert prior["pi"][s] == pytest.approx(dirichlet, rel=1e-9)
 
 
 def test_lkj_normalizer_against_integration():
@@ -163,3 +164,15 @@ def test_a_changed_model_is_no_longer_its_blueprint():
         pm.set_data({"Phi": 2 * np.asarray(other["Phi"].get_value())})
     assert blueprint_of(other) is None
     assert blueprint_of(pm.Model()) is None
+
+
+def test_a_power_of_the_prior_is_the_prior_of_more_rows():
+    """p(σ²)^α by d log σ² is IG(αa, αb): the inverse gamma worth α times as many rows."""
+    from scipy import stats
+
+    density = fused_density(blueprint_of(MODELS["naive"]()))
+    variables = density.variables(points(density, 2))
+    power = 1.25 * density.log_prior(variables)["sigma2"]
+    scaled = stats.invgamma(1.25 * 2.0, scale=1.25 * np.array([1.0, 2.0, 3.0, 0.5])).logpdf(variables["sigma2"])
+    scaled = (scaled + np.log(variables["sigma2"])).sum(axis=(1, 2))
+    assert power[1] - power[0] == pytest.approx(scaled[1] - scaled[0], rel=1e-9)

@@ -1,4 +1,4 @@
-"""Every plot on real data: it draws without a warning, no text overlaps or leaves the page, and it shows the numbers."""
+"""Every plot on real data: no warning, no text that overlaps or leaves the page, and the numbers that were given."""
 
 import re
 from functools import cache
@@ -434,12 +434,13 @@ def test_projection_puts_class_means_at_their_crosses():
 
 
 def test_marginals_are_the_density_that_the_draws_come_from():
-    w = np.random.default_rng(0).normal(3, 2, size=(4000, 1))
+    # Quantiles in random order: a sample without its noise.
+    w = np.random.default_rng(0).permutation(norm(3, 2).ppf((np.arange(4000) + 0.5) / 4000))[:, None]
     tree = to_datatree({"w": w}, coordinates(class_names=["a", "b"], coefficient_names=["x"]), chains=4)
     axes = plots.plot_marginals({"mcmc": tree}).figure.axes[0]
     [(x, density)] = [line.T for line in lines(axes)]
     assert np.trapezoid(density, x) == pytest.approx(0.998, abs=0.01)
-    np.testing.assert_allclose(density, norm(3, 2).pdf(x), atol=0.012)
+    np.testing.assert_allclose(density, norm(3, 2).pdf(x), atol=0.006)
 
 
 def test_forest_shows_medians_and_intervals():
@@ -462,7 +463,7 @@ def test_many_parameters_leave_the_most_different_ones():
         for method, x in zip(("mcmc", "laplace"), w, strict=True)
     }
     plot = plots.plot_marginals(trees, most=2)
-    assert [axes.get_title(loc="left") for axes in plot.figure.axes] == ["[x7]", "[x31]"]
+    assert [axes.get_title(loc="left") for axes in plot.figure.axes] == ["x7", "x31"]
     assert "2 of 40 parameters shown" in plot.caption
     assert "laplace" in plot.alt
 
@@ -589,7 +590,7 @@ def test_regions_are_coloured_by_the_most_probable_class():
 
     image = plots.plot_regions(halves, d).figure.axes[0].get_images()[0].get_array()
     np.testing.assert_allclose(image[:, 0], 1.0)
-    np.testing.assert_allclose(image[0, -1], 1 - 0.55 * (1 - np.array(to_rgb("#D55E00"))))
+    np.testing.assert_allclose(image[0, -1], 1 - 0.42 * (1 - np.array(to_rgb("#D55E00"))))
 
 
 # ── What is refused ─────────────────────────────────────────────────────────────────────────────────────────────────

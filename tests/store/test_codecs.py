@@ -4,11 +4,15 @@ import json
 from dataclasses import fields, is_dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from bayes_gda import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Moments, Normal, load_example
 from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
+from bayes_gda.estimators.choice import Verdict
+from bayes_gda.evaluation.diagnostics import diagnose
 from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.regression import regression_laplace
@@ -35,6 +39,9 @@ def same(a, b):
         if a.dtype.kind in "OT":
             return a.dtype == b.dtype and list(map(type, a)) == list(map(type, b)) and a.tolist() == b.tolist()
         return isinstance(b, np.ndarray) and (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes())
+    if isinstance(a, pd.DataFrame):
+        pd.testing.assert_frame_equal(a, b, check_exact=True)
+        return True
     if is_dataclass(a):
         return type(a) is type(b) and all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
     if isinstance(a, tuple | list):
@@ -52,6 +59,12 @@ def a_trust():
     target = LogisticTarget(phi(X), y, Normal.default(3))
     posterior = regression_laplace(target)
     return phi, posterior, assess(target, posterior, predictor=BinaryPredictor(phi(X)), draws=400)
+
+
+def a_diagnosis():
+    rng = np.random.default_rng(0)
+    tree = to_datatree({"w": rng.standard_normal((400, 2))}, {"coefficient": ["intercept", "a\0"]}, chains=4)
+    return diagnose(tree)
 
 
 PHI, LAPLACE, TRUST = a_trust()
@@ -75,6 +88,7 @@ OBJECTS = [
     FeatureMap.fit(IRIS.X, ["a\0b", "\udc80", "π/2", ""], standardize=False, intercept=False),
     LAPLACE,
     TRUST,
+    Verdict("sampled", "reason", "step", diagnosis=a_diagnosis(), laplace=TRUST),
     GaussianClassifier("shared", MOMENTS, NIW.default(MOMENTS), np.ones(3), posterior=EXACT),
     GaussianClassifier("shared", MOMENTS, LKJ.default(MOMENTS), np.ones(3), draws=EXACT.draw(7, random_seed=1)),
     RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE),
@@ -90,7 +104,12 @@ def test_objects_come_back_bit_for_bit(value):
 
 
 def test_every_type_on_the_list_is_tested():
-    seen = {type(value).__name__ for value in OBJECTS} | {"NewtonInfo", "PredictionShift"}  # inside the others
+    seen = {type(value).__name__ for value in OBJECTS} | {
+        "Diagnosis",
+        "NewtonInfo",
+        "PredictionShift",
+        "Thresholds",
+    }  # inside
     assert seen == set(TYPES)
     assert same(TRUST.shift, round_trip(TRUST).shift)
 
@@ -257,21 +276,21 @@ SPOILERS = [
     (PHI, "inner.0", put(0, np.nan)),
     (PHI, "outer.1", put(0, 0.0)),
     (PHI, "outer.1", drop_last),
-    (OBJECTS[18], "covariance", always("own")),
-    (OBJECTS[18], "covariance", always("diagonal")),
-    (OBJECTS[18], "posterior", always(None)),
-    (OBJECTS[18], "alpha", drop_last),
     (OBJECTS[19], "covariance", always("own")),
-    (OBJECTS[19], "draws.pi", put((0, 0), -0.1)),
-    (OBJECTS[19], "draws.Sigma", put((0, 0, 0), -0.1)),
-    (OBJECTS[19], "draws.mu", drop_last),
-    (OBJECTS[20], "K", always(3)),
-    (OBJECTS[20], "shares", put(0, 0.9)),
-    (OBJECTS[20], "binary", always(False)),
-    (OBJECTS[21], "K", always(4)),
-    (OBJECTS[21], "reference", always(False)),
-    (OBJECTS[21], "draws", put((0, 0), np.nan)),
-    (OBJECTS[21], "tau", drop_last),
+    (OBJECTS[19], "covariance", always("diagonal")),
+    (OBJECTS[19], "posterior", always(None)),
+    (OBJECTS[19], "alpha", drop_last),
+    (OBJECTS[20], "covariance", always("own")),
+    (OBJECTS[20], "draws.pi", put((0, 0), -0.1)),
+    (OBJECTS[20], "draws.Sigma", put((0, 0, 0), -0.1)),
+    (OBJECTS[20], "draws.mu", drop_last),
+    (OBJECTS[21], "K", always(3)),
+    (OBJECTS[21], "shares", put(0, 0.9)),
+    (OBJECTS[21], "binary", always(False)),
+    (OBJECTS[22], "K", always(4)),
+    (OBJECTS[22], "reference", always(False)),
+    (OBJECTS[22], "draws", put((0, 0), np.nan)),
+    (OBJECTS[22], "tau", drop_last),
 ]
 
 

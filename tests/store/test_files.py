@@ -97,10 +97,10 @@ def test_foreign_files_are_told_apart_from_damaged_ones(path):
 
 @pytest.mark.parametrize("bad", ["nowhere.nc", ".", "a\0b", "nowhere/model.nc"])
 def test_paths_that_cannot_be_read_or_written(tmp_path, bad):
-    with pytest.raises(StoreError, match="^Cannot open .*Check the path"):
+    with pytest.raises(StoreError, match=r"^Cannot open .*Check the path"):
         files.read(f"{tmp_path}/{bad}")
     if bad != "nowhere.nc":
-        with pytest.raises(StoreError, match="^Cannot write .*Nothing was changed"):
+        with pytest.raises(StoreError, match=r"^Cannot write .*Nothing was changed"):
             files.write(f"{tmp_path}/{bad}", a_tree())
         assert os.listdir(tmp_path) == []
 

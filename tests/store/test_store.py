@@ -31,49 +31,66 @@ from bayes_gda.store import LIMIT, files, formats, load, records, save, trees
 
 IRIS = load_example("iris")
 X3, Y3 = IRIS.X, np.array(IRIS.class_names)[IRIS.y]
-FRAME = pd.DataFrame(X3, columns=["sepal/length", "π ²", "a" * 100_000, "nul\0"])
+FRAME = pd.DataFrame(X3, columns=["sepal/length", "π ²", "a" * 100_000, "nul\0!"])
 X2, Y2 = make_classification(60, 3, n_informative=3, n_redundant=0, random_state=0)
 MOMENTS = Moments.from_arrays(X3, IRIS.y, 3)
 FEW = {"draws": 60, "chains": 2}
 
 # name: estimator, X, y
 CASES = {
-    "lda-exact": (BayesianLDA(), X3, Y3),
-    "lda-exact-frame": (BayesianLDA(prior=NIW.default(MOMENTS), random_state=3), FRAME, Y3),
+    "lda-exact": (BayesianLDA(**FEW), X3, Y3),
+    "lda-exact-frame": (BayesianLDA(prior=NIW.default(MOMENTS), random_state=3, **FEW), FRAME, Y3),
     "qda-exact-int": (BayesianQDA(**FEW), X3, IRIS.y.astype(np.int8) * 10),
     "naive-exact-float": (BayesianNaiveGaussian(**FEW), X3, IRIS.y.astype(np.float32)),
     "naive-exact-object": (BayesianNaiveGaussian(**FEW), X3, Y3.astype(object)),
     "lda-laplace": (BayesianLDA(prior=LKJ.default(MOMENTS), inference="laplace", **FEW), FRAME, Y3),
-    "qda-corrected": (BayesianQDA(prior=LKJ.default(MOMENTS), **FEW), X3, Y3),
     "lda-mcmc": (BayesianLDA(inference="mcmc", **FEW), FRAME, Y3),
+    "logistic-laplace": (BayesianLogisticRegression(inference="laplace", prior_scale=1, **FEW), X2, Y2 == 1),
+    "logistic-corrected": (BayesianLogisticRegression(features=2, **FEW), X2, Y2),
+    "logistic-mcmc": (BayesianLogisticRegression(inference="mcmc", prior=HierarchicalScale(2.0), **FEW), X2, Y2),
+    "softmax-laplace": (BayesianLogisticRegression(inference="laplace", prior=Normal(scale=1.0), **FEW), FRAME, Y3),
+}
+# The same by other ways, which take longer.
+MORE = {
+    "lda-exact-default": (BayesianLDA(), X3, Y3),
+    "qda-corrected": (BayesianQDA(prior=LKJ.default(MOMENTS), **FEW), X3, Y3),
     "qda-mcmc": (BayesianQDA(inference="mcmc", **FEW), X2, Y2),
     "naive-mcmc": (BayesianNaiveGaussian(inference="mcmc", **FEW), X3, Y3),
-    "logistic-laplace": (BayesianLogisticRegression(inference="laplace", prior_scale=1), X2, Y2 == 1),
-    "logistic-corrected": (BayesianLogisticRegression(features=2, **FEW), X2, Y2),
-    "logistic-flat": (BayesianLogisticRegression(intercept_scale=np.inf, inference="laplace"), X2, Y2),
-    "logistic-map": (BayesianLogisticRegression(features=FeatureMap.fit(X2, degree=2), inference="laplace"), X2, Y2),
-    "logistic-mcmc": (BayesianLogisticRegression(inference="mcmc", prior=HierarchicalScale(2.0), **FEW), X2, Y2),
-    "softmax-laplace": (BayesianLogisticRegression(inference="laplace", prior=Normal(scale=1.0)), FRAME, Y3),
-    "softmax-corrected": (BayesianLogisticRegression(random_state=np.random.RandomState(1), **FEW), X3, Y3),  # noqa: NPY002
+    "logistic-laplace-flat": (BayesianLogisticRegression(intercept_scale=np.inf, inference="laplace"), X2, Y2),
+    "logistic-laplace-map": (
+        BayesianLogisticRegression(features=FeatureMap.fit(X2, degree=2), inference="laplace"),
+        X2,
+        Y2,
+    ),
+    "softmax-corrected": (BayesianLogisticRegression(random_state=np.random.RandomState(1), **FEW), X3, Y3),
     "softmax-mcmc": (BayesianLogisticRegression(inference="mcmc", **FEW), X3, Y3),
 }
-METHOD = {name: name.split("-")[1] for name in CASES} | {"logistic-flat": "laplace", "logistic-map": "laplace"}
+ALL = CASES | MORE
+
+
+def fit(name):
+    model, X, y = ALL[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)  # 60 draws are few, and it says so
+        return copy.deepcopy(model).fit(X, y)
+
 
 @pytest.fixture(scope="module")
 def fitted():
-    """Every case, fitted."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InferenceWarning)  # 60 draws are few, and it says so
-        return {name: copy.deepcopy(model).fit(X, y) for name, (model, X, y) in CASES.items()}
+    """Every case of CASES, fitted."""
+    return {name: fit(name) for name in CASES}
 
 
 @pytest.fixture(scope="module")
 def saved(fitted, tmp_path_factory):
-    """Every case, in a file."""
-    folder = tmp_path_factory.mktemp("models")
-    paths = {name: folder / f"{name}.nc" for name in fitted}
+    """The same, in files."""
+    return save_all(fitted, tmp_path_factory.mktemp("models"))
+
+
+def save_all(models, folder):
+    paths = {name: folder / f"{name}.nc" for name in models}
     for name, path in paths.items():
-        fitted[name].save(path)
+        models[name].save(path)
     return paths
 
 
@@ -81,30 +98,46 @@ def same_bits(a, b):
     return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
 
 
-def test_predictions_are_the_same_bits_in_a_new_process(fitted, saved, tmp_path):
+def check_in_a_new_process(models, paths, folder):
+    """Every answer of every model, from a process that knows nothing but the files."""
     script = f"""
 import sys
 import numpy as np, pandas as pd
 from bayes_gda.store import load
 from stored_answers import answers
-data = np.load({str(tmp_path / "X.npz")!r})
-for case, path in {[(name, str(path)) for name, path in saved.items()]!r}:
+data = np.load({str(folder / "X.npz")!r})
+for case, path in {[(name, str(path)) for name, path in paths.items()]!r}:
     model = load(path)
     named = hasattr(model, "feature_names_in_")
     X = pd.DataFrame(data[case], columns=model.feature_names_in_) if named else data[case]
     np.savez(path + ".npz", **answers(model, X))
 assert "pymc" not in sys.modules
 """
-    np.savez(tmp_path / "X.npz", **{name: np.asarray(X) for name, (_, X, _) in CASES.items()})
+    np.savez(folder / "X.npz", **{name: np.asarray(ALL[name][1])[::5] for name in models})
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True, env=environment)
-    for name, (_, X, _) in CASES.items():
-        assert fitted[name].inference_ == METHOD[name]
-        expected = answers(fitted[name], X)
-        with np.load(f"{saved[name]}.npz") as found:
+    for name, model in models.items():
+        assert model.inference_ == name.split("-")[1]
+        expected = answers(model, ALL[name][1][::5])
+        with np.load(f"{paths[name]}.npz") as found:
             assert set(found) == set(expected)
             for key, value in expected.items():
                 assert same_bits(found[key], value), (name, key)
+
+
+def test_predictions_are_the_same_bits_in_a_new_process(fitted, saved, tmp_path):
+    check_in_a_new_process(fitted, saved, tmp_path)
+
+
+@pytest.mark.slow
+def test_and_so_are_those_of_all_other_ways_to_fit(tmp_path):
+    models = {name: fit(name) for name in MORE}
+    paths = save_all(models, tmp_path)
+    check_in_a_new_process(models, paths, tmp_path)
+    for name, model in models.items():
+        back = load(paths[name])
+        assert vars(back).keys() == vars(model).keys()
+        assert back.posterior_.identical(model.posterior_)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -117,7 +150,7 @@ def test_a_loaded_estimator_is_as_it_was_fitted(fitted, saved, name):
     assert str(back.trust_) == str(model.trust_)
     assert back.posterior_.identical(model.posterior_)
     assert back.get_params().keys() == model.get_params().keys()
-    assert back._repr_html_() == model._repr_html_()
+    assert repr(back) == repr(model)
     assert type(back.prior_) is type(model.prior_)
     for parameter in ("inference", "draws", "chains", "sampler", "progress"):
         assert getattr(back, parameter) == getattr(model, parameter)
@@ -126,27 +159,26 @@ def test_a_loaded_estimator_is_as_it_was_fitted(fitted, saved, name):
         assert back.feature_names_in_.dtype == model.feature_names_in_.dtype
 
 
-@pytest.mark.parametrize("name", ["lda-exact-frame", "qda-corrected", "logistic-mcmc", "softmax-corrected"])
-def test_saving_again_and_fitting_again(saved, tmp_path, name):
-    model, X, y = CASES[name]
+@pytest.mark.parametrize("name", ["lda-exact-frame", "logistic-corrected", "logistic-mcmc"])
+def test_saving_again_and_fitting_again(fitted, saved, tmp_path, name):
+    _, X, y = CASES[name]
     back = load(saved[name])
     back.save(tmp_path / "again.nc")
     again = load(tmp_path / "again.nc")
-    assert same_bits(again.predict_proba(X), back.predict_proba(X))
-    assert again.posterior_.identical(back.posterior_)
+    assert same_bits(again.predict_proba(X), fitted[name].predict_proba(X))
+    assert again.posterior_.identical(fitted[name].posterior_)
     if "mcmc" not in name:
-        assert same_bits(again.fit(X, y).predict_proba(X), copy.deepcopy(model).fit(X, y).predict_proba(X)) or isinstance(
-            model.random_state, np.random.RandomState
-        )
+        assert same_bits(again.fit(X, y).predict_proba(X), fitted[name].predict_proba(X))
 
 
-def test_a_random_state_goes_on_where_it_stood(fitted, saved):
-    model, back = fitted["softmax-corrected"], load(saved["softmax-corrected"])
-    draws = copy.deepcopy(model.random_state).random_sample(700)
-    assert same_bits(back.random_state.random_sample(700), draws)
+def test_a_random_state_goes_on_where_it_stood(tmp_path):
+    model = BayesianLDA(random_state=np.random.RandomState(1), **FEW).fit(X3, Y3)
+    model.save(tmp_path / "model.nc")
+    back = load(tmp_path / "model.nc")
+    assert same_bits(back.random_state.random_sample(700), model.random_state.random_sample(700))
 
 
-@pytest.mark.parametrize("name", ["lda-exact-frame", "logistic-corrected", "softmax-mcmc"])
+@pytest.mark.parametrize("name", ["lda-exact-frame", "logistic-corrected", "lda-mcmc"])
 def test_arviz_reads_the_posterior_group(fitted, saved, name):
     with xr.open_datatree(saved[name]) as tree:
         tree.load()
@@ -158,14 +190,14 @@ def test_arviz_reads_the_posterior_group(fitted, saved, name):
     assert len(table) == expected["w" if "w" in expected else "pi"][0, 0].size
     assert {"bayes_gda_format", "bayes_gda_version", "numpy_version"} <= tree.attrs.keys()
     assert ("data_fingerprint" in tree.attrs) == ("mcmc" in name)
-    assert posterior.attrs["random_seed" if "mcmc" not in name else "seed"] is not None
+    assert posterior.attrs["random_seed"] == fitted[name].seed_
 
 
 def test_names_that_netcdf_cannot_hold_are_escaped_for_other_readers(saved):
     with xr.open_datatree(saved["lda-exact-frame"]) as tree:
-        labels = tree["posterior"]["feature"].values.tolist()
-    assert labels == ["sepal/length", "π ²", "a" * 100_000, r"'nul\x00'"]
-    assert load(saved["lda-exact-frame"]).posterior_["posterior"]["feature"].values.tolist() == list(FRAME)
+        labels = tree["posterior"]["feature"].to_numpy().tolist()
+    assert labels == ["sepal/length", "π ²", "a" * 100_000, r"'nul\x00!'"]
+    assert load(saved["lda-exact-frame"]).posterior_["posterior"]["feature"].to_numpy().tolist() == list(FRAME)
 
 
 def test_five_thousand_features(tmp_path):
@@ -174,9 +206,7 @@ def test_five_thousand_features(tmp_path):
     names = [f"a rather long name of a feature, number {j}" for j in range(5000)]
     phi = FeatureMap.fit(rng.standard_normal((5, 5000)), names)
     model = BayesianLogisticRegression(inference="laplace", **FEW).fit(X2, Y2)
-    model.model_ = replace(
-        model.model_, features=phi, posterior=None, draws=rng.standard_normal((20, 5001)), tau=None
-    )
+    model.model_ = replace(model.model_, features=phi, posterior=None, draws=rng.standard_normal((20, 5001)), tau=None)
     model.features_, model.prior_, model.n_features_in_ = phi, Normal(scale=1.0), 5000
     model.save(tmp_path / "wide.nc")
     X = rng.standard_normal((3, 5000))
@@ -241,7 +271,7 @@ def content_of(path):
     return formats.unpack(*files.read(path))
 
 
-@pytest.mark.parametrize("name", ["lda-exact", "naive-exact-float", "qda-mcmc", "logistic-corrected", "softmax-mcmc"])
+@pytest.mark.parametrize("name", ["lda-exact", "naive-exact-float", "logistic-corrected", "logistic-mcmc"])
 def test_a_file_of_format_1_still_loads(fitted, saved, tmp_path, name):
     write_format_1(content_of(saved[name]), tmp_path / "old.nc")
     back, X = load(tmp_path / "old.nc"), CASES[name][1]
@@ -272,7 +302,9 @@ def edits(record):
 
     nan = {"float": "nan"}
     yield from (put(record, "estimator", value) for value in ("BayesianQDA", "Lda", "os.system", 3, None))
-    yield from (put(record, key, value) for key in ("params", "fitted", "groups") for value in (None, [], {"a": 1}, "x"))
+    yield from (
+        put(record, key, value) for key in ("params", "fitted", "groups") for value in (None, [], {"a": 1}, "x")
+    )
     yield from (lambda key=key: fitted.pop(key) for key in list(fitted))
     yield from (lambda key=key: params.pop(key) for key in list(params))
     yield from (put(fitted, key, value) for key in fitted for value in ([], {"array": "nowhere"}, {"tuple": [1]}))
@@ -307,7 +339,7 @@ def spoil_array(home, rng):
 
 
 def test_two_hundred_damaged_files_are_all_refused(tmp_path):
-    """80 cut short, 80 with flipped bits, 40 edited and sealed again."""
+    """90 cut short, 90 with flipped bits, 20 edited and sealed again; the next test has every way to edit."""
     rng = np.random.default_rng(20)
     path = tmp_path / "model.nc"
     BayesianLDA(draws=5, chains=1).fit(X3, Y3).save(path)
@@ -315,7 +347,7 @@ def test_two_hundred_damaged_files_are_all_refused(tmp_path):
     record = content_of(path).record
     assert load(path).classes_.tolist() == list(IRIS.class_names)
     ways = list(edits(copy.deepcopy(record)))
-    chosen = iter(rng.choice(len(ways), 30, replace=False))
+    chosen = iter(rng.choice(len(ways), 14, replace=False))
 
     def cut():
         return whole[: rng.integers(len(whole))]
@@ -335,7 +367,7 @@ def test_two_hundred_damaged_files_are_all_refused(tmp_path):
         return resealed(whole, lambda home: spoil_array(home, rng))
 
     refused = 0
-    for damage in [cut] * 80 + [flipped] * 80 + [edited] * 30 + [spoiled] * 10:
+    for damage in [cut] * 90 + [flipped] * 90 + [edited] * 14 + [spoiled] * 6:
         path.write_bytes(damage())
         refused += refuses(path)
     assert refused == 200
@@ -369,11 +401,17 @@ def test_every_way_to_edit_a_record_is_refused(saved):
 
 def test_draws_that_are_not_the_models_are_refused(saved, tmp_path):
     content, path = content_of(saved["lda-mcmc"]), tmp_path / "edited.nc"
+    posterior = content.groups["posterior"]
+    record = content.record | {"groups": {"posterior": content.record["groups"]["posterior"]}}  # the others take time
+    content = replace(content, record=record, groups={"posterior": posterior})
     files.write(path, formats.pack(content))
     load(path)
-    posterior = content.groups["posterior"]
-    for spoiled in (posterior.drop_vars("mu"), posterior.assign(pi=posterior["pi"] + 0.1), posterior.isel(draw=slice(9))):
-        files.write(path, formats.pack(replace(content, groups={**content.groups, "posterior": spoiled})))
+    for spoiled in (
+        posterior.drop_vars("mu"),
+        posterior.assign(pi=posterior["pi"] + 0.1),
+        posterior.isel(draw=slice(9)),
+    ):
+        files.write(path, formats.pack(replace(content, groups={"posterior": spoiled})))
         with pytest.raises(StoreError, match="must hold the draws of the model"):
             load(path)
     notes = copy.deepcopy(content.record)
@@ -392,8 +430,8 @@ def test_a_layout_that_is_not_ours_is_refused(saved, tmp_path, change):
     elif change == "group":
         del tree["bayes_gda"]
     else:
-        tree["bayes_gda"].attrs["record"] = text[:-1] if change == "json" else text.replace("true", "NaN", 1)
-        assert tree["bayes_gda"].attrs["record"] != text or json.loads(text)
+        tree["bayes_gda"].attrs["record"] = text[:-1] if change == "json" else text.replace(": 0.0", ": NaN", 1)
+        assert tree["bayes_gda"].attrs["record"] != text
     files.write(tmp_path / "edited.nc", tree)
     with pytest.raises(StoreError, match="does not hold a valid model"):
         load(tmp_path / "edited.nc")
