@@ -70,10 +70,9 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = Settings(self.inference, self.draws, self.chains, self.sampler, seed, self.progress)
         rows = pool(self._rows(X, y, sample_weight))
         problem, prior = self._problem(rows)
-        self.classes_ = rows.classes
-        self.seed_ = seed
-        self.prior_ = prior
-        self._keep(fit(problem, settings))
+        fitted = fit(problem, settings)
+        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
+        self._keep(fitted)
         return self
 
     def _rows(self, X: Floats, y: Any, sample_weight: Any) -> Rows:

@@ -8,7 +8,7 @@ from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.choice import Inference, Problem
+from bayes_gda.estimators.choice import Fit, Inference, Problem
 from bayes_gda.estimators.defaults import FeatureSpec, Rows, fit_features
 from bayes_gda.estimators.regressions import Design, HierarchicalProblem, WeightsProblem
 from bayes_gda.inference.priors import HierarchicalScale, Normal
@@ -105,13 +105,13 @@ class BayesianLogisticRegression(BayesianClassifier):
         self.progress = progress
 
     def _problem(self, rows: Rows) -> tuple[Problem, Any]:
-        self.features_ = fit_features(rows, self.features, standardize=self.standardize)
-        Phi = np.ascontiguousarray(self.features_(rows.X))
-        prior = self._stated_prior()
+        features = fit_features(rows, self.features, standardize=self.standardize)
+        prior = self._stated_prior(features)
         proper = isinstance(prior, HierarchicalScale) or prior.is_proper
-        design = Design(rows, self.features_, Phi, reference=rows.K > 2 and not proper)
+        Phi = np.ascontiguousarray(features(rows.X))
+        design = Design(rows, features, Phi, reference=rows.K > 2 and not proper)
         if isinstance(prior, HierarchicalScale):
-            if not self.features_.intercept:
+            if not features.intercept:
                 raise PriorError(
                     "A hierarchical scale needs a feature map with an intercept. Fit it with intercept=True."
                 )
@@ -120,7 +120,11 @@ class BayesianLogisticRegression(BayesianClassifier):
             prior = _greatest_evidence(design, prior)
         return WeightsProblem(design, prior), prior
 
-    def _stated_prior(self) -> Normal | HierarchicalScale:
+    def _keep(self, fitted: Fit) -> None:
+        super()._keep(fitted)
+        self.features_ = self.model_.features
+
+    def _stated_prior(self, features: FeatureMap) -> Normal | HierarchicalScale:
         """Return the prior that the parameters state; for empirical Bayes, where its search begins."""
         if self.prior is not None:
             if not isinstance(self.prior, (Normal, HierarchicalScale)):
@@ -128,9 +132,9 @@ class BayesianLogisticRegression(BayesianClassifier):
             return self.prior
         if self.prior_scale == "hierarchical":
             return HierarchicalScale(intercept_scale=self.intercept_scale)
-        m, scale = len(self.features_.names), self.prior_scale
+        m, scale = len(features.names), self.prior_scale
         if scale == "empirical-bayes":
-            if not self.features_.intercept:
+            if not features.intercept:
                 raise PriorError("Empirical Bayes needs a feature map with an intercept. Fit it with intercept=True.")
             scale = 1.0
         if isinstance(scale, str):
@@ -138,7 +142,7 @@ class BayesianLogisticRegression(BayesianClassifier):
                 f"`prior_scale` must be a number, 'hierarchical' or 'empirical-bayes'; got {self.prior_scale!r}."
             )
         slopes = _one_number("prior_scale", scale)
-        intercept = _one_number("intercept_scale", self.intercept_scale) if self.features_.intercept else slopes
+        intercept = _one_number("intercept_scale", self.intercept_scale) if features.intercept else slopes
         return Normal(scale=frozen([intercept, *[slopes] * (m - 1)]))
 
 

@@ -198,9 +198,9 @@ class RegressionClassifier:
 
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
         """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
-        S = 512 if self.draws is None else len(self.draws)  # the Sobol points of softmax
         out = np.empty((len(X), self.K))
-        for rows in row_blocks(len(X), self.K * S + len(self.features.names)):
+        each = self.K * (self.K if self.draws is None else len(self.draws))
+        for rows in row_blocks(len(X), each + len(self.features.names)):
             Phi = self.features(X[rows])
             out[rows] = self._of_draws(Phi) if self.posterior is None else self._of_gaussian(Phi, self.posterior)
         return out if class_prior is None else reweigh(out, self.shares, class_prior)

@@ -61,7 +61,7 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     columns = len(chosen) if len(chosen) <= 4 else 3
     rows = -(-len(chosen) // columns)
     # Panels are square; one alone would be as high as the page is wide.
-    height = 0.7 + {1: 3.2, 2: 2.9, 3: 2.35, 4: 1.9}[columns] * rows
+    height = 0.7 + {1: 3.2, 2: 2.9, 3: 2.35, 4: 1.8}[columns] * rows
     figure, grid = new_figure(height, rows, columns, sharex=True, sharey=True)
     for axes, name in zip(grid.flat, chosen, strict=False):
         c, color = curves[name], colors[name]
@@ -94,7 +94,8 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     note(figure, left_out)
     caption = (
         "Share of events against their forecast. On the diagonal forecasts mean what they say; a curve outside the "
-        "grey band departs from it by more than chance. Bars count the forecasts."
+        "grey band departs from it by more than chance; the coloured band is where the true curve may lie. Bars count "
+        "the forecasts."
     )
     caption += f" {left_out}." if left_out else ""
     figures = ", ".join(f"{plain(name, 40)} {error[name]:.3f}" for name in chosen)

@@ -221,7 +221,7 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
         place = np.arange(len(worst))
         p, less, more = (worst[name].to_numpy(dtype=float) for name in ("probability", "lower", "upper"))
         axes[1].hlines(place, np.minimum(less, more), np.maximum(less, more), color=GREY, linewidth=0.9)
-        axes[1].plot(p, place, "D", color="#333333", markersize=4)
+        axes[1].plot(p, place, "D", color="#333333", markersize=3, zorder=4)
         axes[1].plot(less, place, "v", color=GREEN, markersize=5)
         axes[1].plot(more, place, "^", color=PURPLE, markersize=5)
         row_axis(axes[1], [f"row {i}" for i in worst.index])

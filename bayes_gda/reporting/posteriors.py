@@ -4,7 +4,7 @@ A posterior is a DataTree with a group `posterior`, by method. Where there are t
 shown on which the methods differ most, and the figure says how many are left out.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,6 @@ from bayes_gda.errors import DataError
 from bayes_gda.evaluation.compare import PREFERENCE
 from bayes_gda.evaluation.diagnostics import CONSTANT, scalars
 from bayes_gda.reporting.style import (
-    BLACK,
     FONT,
     GREY,
     NAME,
@@ -77,7 +76,7 @@ def read_draws(posteriors: "Mapping[str, xr.DataTree]", parameters: Sequence[str
         groups[method] = tree["posterior"].to_dataset()
     if not groups:
         raise DataError("`posteriors` must hold at least one method; got none.")
-    reference = min(groups, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
+    reference = best_method(groups)
     best = groups[reference]
     common = [name for name in best.data_vars if all(name in group for group in groups.values())]
     if not common:
@@ -102,6 +101,16 @@ def read_draws(posteriors: "Mapping[str, xr.DataTree]", parameters: Sequence[str
     texts = labels([_short(*names[label], alone) for label in kept], LONG)
     ordered = {method: {label: by[label] for label in kept} for method, by in by_method.items()}
     return Draws(ordered, dict(zip(kept, texts, strict=True)), reference)
+
+
+def best_method(methods: Iterable[str]) -> str:
+    """Return the method that the others are held to: the first in PREFERENCE, or of all if none is there."""
+
+    def rank(method: str) -> int:
+        key = method.casefold().replace("_", "-")
+        return PREFERENCE.index(key) if key in PREFERENCE else len(PREFERENCE)
+
+    return min(methods, key=rank)
 
 
 def _names(dataset: "xr.Dataset") -> dict[str, tuple[str, tuple[str, ...]]]:
@@ -169,12 +178,12 @@ def plot_marginals(
     posteriors
         DataTrees by method.
     parameters
-        Labels such as `w[glu]`; None for those on which the methods differ most.
+        Labels such as `w[glu]`, all of which are shown; None for those on which the methods differ most.
     most
-        How many of them at most.
+        How many of these at most.
     """
     draws = read_draws(posteriors, parameters)
-    chosen, left_out = most_different(draws, most)
+    chosen, left_out = most_different(draws, most if parameters is None else len(parameters))
     styles = method_styles(draws.by_method)
     columns = min(3, len(chosen))
     rows = -(-len(chosen) // columns)
@@ -216,9 +225,9 @@ def plot_forest(
     posteriors
         DataTrees by method.
     parameters
-        Labels such as `w[glu]`; None for those on which the methods differ most.
+        Labels such as `w[glu]`, all of which are shown; None for those on which the methods differ most.
     most
-        How many of them at most.
+        How many of these at most.
     level
         Probability of an interval.
     standardised
@@ -228,7 +237,7 @@ def plot_forest(
     if not INNER < level < 1:
         raise DataError(f"`level` must lie between {INNER} and 1; got {level:g}.")
     draws = read_draws(posteriors, parameters)
-    chosen, left_out = most_different(draws, most)
+    chosen, left_out = most_different(draws, most if parameters is None else len(parameters))
     best = draws.by_method[draws.reference]
     ends = np.array([np.quantile(best[label], [(1 - level) / 2, (1 + level) / 2]) for label in chosen])
     if standardised is None:
@@ -342,7 +351,7 @@ def _density(x: Floats) -> tuple[Floats, Floats]:
 
 def _method_legend(figure: Any, draws: Draws) -> None:
     styles = method_styles(draws.by_method)
-    handles = [Line2D([], [], color=color or BLACK, linestyle=dashes) for color, dashes in styles.values()]
+    handles = [Line2D([], [], color=color, linestyle=dashes) for color, dashes in styles.values()]
     legend(figure, handles, labels(draws.by_method))
 
 

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
-from bayes_gda.evaluation.compare import PREFERENCE
 from bayes_gda.evaluation.reliability import check_forecasts, check_probabilities
+from bayes_gda.reporting.posteriors import best_method
 from bayes_gda.reporting.style import (
     BLACK,
     FONT,
@@ -59,7 +59,7 @@ def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str |
         shapes = {method: p.shape for method, p in P.items()}
         raise DataError(f"`probabilities` must be of two methods or more, for the same rows and classes; got {shapes}.")
     if reference is None:
-        reference = min(P, key=lambda name: PREFERENCE.index(name) if name in PREFERENCE else len(PREFERENCE))
+        reference = best_method(P)
     elif reference not in P:
         raise DataError(f"`reference` must be one of {', '.join(map(repr, P))}; got {reference!r}.")
     n, K = P[reference].shape
@@ -224,7 +224,9 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
         )
         axes.plot(np.arange(n) + 0.5, p, color=BLACK, linewidth=1.3, drawstyle="steps-mid", rasterized=n > MANY_POINTS)
         axes.plot([n - p.sum()], [-0.06], "^", color=BLACK, markersize=6, clip_on=False, zorder=5)
-        axes.set_title(f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {area[k]:.3f}", fontsize=FONT)
+        axes.set_title(
+            f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {_three(area[k])}", fontsize=FONT
+        )
         axes.set(xlim=(0, n), ylim=(0, 1), yticks=[0, 1])
         axes.grid(visible=False)
     grid[-1, 0].set_xlabel("rows, by their probability of the class")
@@ -237,8 +239,13 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
         "coloured bars on the right. The triangle marks where they would begin if as many as expected all stood there."
     )
     caption += f" {left_out}." if left_out else ""
-    figures = ", ".join(f"{plain(names[k], 40)} {area[k]:.3f}" for k in chosen)
+    figures = ", ".join(f"{plain(names[k], 40)} {_three(area[k])}" for k in chosen)
     return Plot(figure, caption, f"Separation of {listing([names[k] for k in chosen], 12)}; area under ROC: {figures}.")
+
+
+def _three(value: float) -> str:
+    """Return three digits, or that there is no value where all rows are of one class."""
+    return f"{value:.3f}" if np.isfinite(value) else "undefined"
 
 
 def _area(p: Floats, own: Any) -> float:

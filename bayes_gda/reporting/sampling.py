@@ -53,9 +53,9 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
     tree
         Group `posterior`.
     parameters
-        Labels such as `w[glu]`; None for the worst by R-hat and ESS.
+        Labels such as `w[glu]`, all of which are shown; None for the worst by R-hat and ESS.
     most
-        How many of them at most.
+        How many of these at most.
     """
     draws, chosen, left_out, table = _worst(tree, parameters, most)
     figure, grid = new_figure(0.7 + 1.35 * len(chosen), len(chosen), 2, width_ratios=[1.5, 1])
@@ -155,9 +155,9 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
     tree
         Group `posterior`.
     parameters
-        Labels such as `w[glu]`; None for the worst by R-hat and ESS.
+        Labels such as `w[glu]`, all of which are shown; None for the worst by R-hat and ESS.
     most
-        How many of them at most.
+        How many of these at most.
     """
     from arviz_stats.base import array
 

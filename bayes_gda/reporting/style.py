@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -171,21 +171,26 @@ def plain(name: Any, width: int = NAME) -> str:
 
     What is cut is the middle: names that begin alike often end differently.
     """
-    letters: list[str] = []
-    marks = 0
-    for char in unicodedata.normalize("NFC", str(name)):
-        category = unicodedata.category(char)
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        # Other than letters and signs: control, direction overrides, joiners, surrogates, private and unassigned.
-        if category[0] == "Z" or char in "\t\n\r":
-            letters.append(" ")
-        elif category[0] != "C" and marks <= MARKS:
-            letters.append(char)
-    text = " ".join("".join(letters).split()) or "(blank)"
+    text = _clean(str(name))
     if len(text) <= width:
         return text
     tail = (width - 1) // 3
     return text[: width - 1 - tail].rstrip() + "…" + text[len(text) - tail :].lstrip()
+
+
+@lru_cache(maxsize=1024)  # names are cut again and again until they fit
+def _clean(name: str) -> str:
+    letters: list[str] = []
+    marks = 0
+    for char in unicodedata.normalize("NFC", name):
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        # Left out are control signs, direction overrides, joiners, surrogates, private and unassigned characters.
+        if category[0] == "Z" or char in "\t\n\r":
+            letters.append(" ")
+        elif category[0] != "C" and marks <= MARKS:
+            letters.append(char)
+    return " ".join("".join(letters).split()) or "(blank)"
 
 
 def drawn(text: str) -> str:
@@ -274,7 +279,7 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
     return figure, np.asarray(figure.subplots(rows, columns, squeeze=False, **options))
 
 
-def legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str], *, title: str | None = None) -> None:
+def legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) -> None:
     """Put a legend above the axes, in as many columns as fit; entries beyond the fifteenth are counted, not shown."""
     handles, names = list(handles), list(names)
     if (rest := len(names) - MOST_LEGEND) > 0:
@@ -283,7 +288,7 @@ def legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str], *, t
     # Handle, its gap to the text, and the gap between columns, in ems; texts as wide as they are.
     widest = max(text_width(name) for name in names) + (2.2 + 0.8 + 1.4) * FONT / 72
     columns = max(1, min(len(names), int((WIDTH - 0.2) / widest)))
-    figure.legend(handles, names, loc="outside upper center", ncols=columns, title=title)
+    figure.legend(handles, names, loc="outside upper center", ncols=columns)
 
 
 def text_width(text: str) -> float:

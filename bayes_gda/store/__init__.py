@@ -2,6 +2,7 @@
 
 The file is netCDF-4: `xarray.open_datatree(path)` and ArviZ read its `posterior` group as they would any other.
 
+    encodings         how the columns of a table became features
     trees, records    posterior and estimator as plain groups, JSON and arrays (by `codecs`, checked by `rules`)
     formats           their layout in the file, and that of older formats
     files             bytes on the disk: atomic, sealed
@@ -10,22 +11,25 @@ The file is netCDF-4: `xarray.open_datatree(path)` and ArviZ read its `posterior
 import os
 from typing import TYPE_CHECKING
 
+from bayes_gda.data.encoding import Encoding
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.store import files, formats, records, trees
+from bayes_gda.store import encodings, files, formats, records, trees
 
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["load", "save"]
+__all__ = ["load", "load_encoding", "save"]
 
 # Numbers that the posterior group of a model may have whose draws can be made again: 80 MB. The covariances of 4000
 # draws of QDA with ten classes of 50 features would be ten times as many, for a model of a quarter of a million.
 LIMIT = 10_000_000
 
 
-def save(estimator: BayesianClassifier, path: str | os.PathLike[str]) -> None:
+def save(
+    estimator: BayesianClassifier, path: str | os.PathLike[str], *, encoding: Encoding | None = None
+) -> None:
     """Write a fitted estimator to one file.
 
     Whatever does not come back from the file as it went in is refused before the file is touched. A model that was
@@ -37,6 +41,8 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str]) -> None:
         A fitted BayesianLDA, BayesianQDA, BayesianNaiveGaussian or BayesianLogisticRegression.
     path
         The file; one that exists is replaced, all at once.
+    encoding
+        How the raw columns of a table became the features; `load_encoding` returns it.
     """
     if type(estimator) not in records.ESTIMATORS.values():
         known = ", ".join(records.ESTIMATORS)
@@ -45,6 +51,9 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str]) -> None:
         raise StoreError(f"`estimator` must be fitted; this {type(estimator).__name__} is not. Call fit(X, y) first.")
     record, arrays = records.to_record(estimator)
     records.from_record(record, arrays)  # what does not load is not saved
+    if encoding is not None:
+        record["encoding"] = encodings.to_node(encoding)
+        encodings.from_node(record["encoding"], estimator.n_features_in_)
     posterior = _posterior(estimator)
     groups, record["groups"] = trees.to_plain(posterior)
     files.write(path, formats.pack(formats.Content(record, arrays, groups)))
@@ -70,6 +79,24 @@ def load(path: str | os.PathLike[str]) -> BayesianClassifier:
         cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise StoreError(f"{os.fspath(path)!r} does not hold a valid model: {cause}. {files.RESTORE}") from error
     return estimator
+
+
+def load_encoding(path: str | os.PathLike[str]) -> Encoding | None:
+    """Read how a table's columns become the features of a saved model; None if it was saved without.
+
+    Parameters
+    ----------
+    path
+        The file, as for `load`.
+    """
+    tree, version = files.read(path)
+    try:
+        record = formats.unpack(tree, version).record
+        node = record.get("encoding")
+        return None if node is None else encodings.from_node(node, record["fitted"]["n_features_in_"])
+    except Exception as error:
+        cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
+        raise StoreError(f"{os.fspath(path)!r} does not hold a valid model: {cause}. {files.RESTORE}") from error
 
 
 def _posterior(estimator: BayesianClassifier) -> "xr.DataTree":

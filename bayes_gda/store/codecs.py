@@ -3,7 +3,7 @@
     None, True, 3, "a"      themselves            2.5, inf            themselves, {"float": "inf"}
     (1, 2)                  {"tuple": [1, 2]}     {"a": 1}            {"map": {"a": 1}}
     array of numbers        {"array": name}       array of labels     {"labels": ["a", "b"], "dtype": "<U1"}
-    table of numbers        {"table": array, "index": […], "columns": […]}
+    table of numbers        {"table": array, "index": […], "columns": […], "name": of the index}
     RandomState             {"random_state": {"map": its state}}
     NIW(m, kappa, …)        {"type": "NIW", "fields": {"m": …, "kappa": …}}
 
@@ -108,6 +108,7 @@ def encode(value: Any, arrays: Arrays, where: str) -> Any:
             "table": _encode_array(value.to_numpy(dtype=np.float64), arrays, where),
             "index": [str(label) for label in value.index],
             "columns": [str(label) for label in value.columns],
+            "name": None if value.index.name is None else str(value.index.name),
         }
     if isinstance(value, np.random.RandomState):
         return {"random_state": encode(value.get_state(legacy=False), arrays, where)}
@@ -137,8 +138,8 @@ def decode(node: Any, arrays: Mapping[str, NDArray[Any]], where: str) -> Any:
             return arrays[name]
         case {"labels": list(items), "dtype": str(dtype), **rest} if not rest:
             return _decode_labels(items, dtype, where)
-        case {"table": dict(values), "index": list(index), "columns": list(columns), **rest} if not rest:
-            return _decode_table(decode(values, arrays, where), index, columns, where)
+        case {"table": dict(values), "index": list(index), "columns": list(columns), "name": str() | None as name}:
+            return _decode_table(decode(values, arrays, where), index, columns, where).rename_axis(name)
         case {"random_state": dict(state), **rest} if not rest:
             return _decode_random_state(decode(state, arrays, where), where)
         case {"type": str(name), "fields": dict(parts), **rest} if not rest and name in TYPES:

@@ -4,7 +4,8 @@
     format 1    group `model`: attribute `state` (JSON: class, hyperparameters, attributes), the arrays as variables;
                 text of the posterior's groups stands in netCDF only, and scikit-learn's names lack their underscore
 
-A new format adds a step here; the steps are taken one after the other, so that each knows its successor only.
+No release has written format 1, a simpler draft; reading it keeps the way tested that later formats will need.
+A new format adds a step here. The steps are taken one after the other, so that each knows its successor only.
 """
 
 import json

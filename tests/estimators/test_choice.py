@@ -11,6 +11,7 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.errors import ConvergenceError, InferenceWarning
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.choice import Verdict
+from bayes_gda.inference.priors import LKJ
 
 IRIS, PIMA = load_example("iris"), load_example("pima")
 FRAME = pd.DataFrame(IRIS.X, columns=["intercept", "a b", "chain", "Σ"])
@@ -36,7 +37,12 @@ def test_pymc_is_not_imported_where_nothing_is_sampled():
     assert run.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("cls", [BayesianLDA, BayesianQDA, BayesianNaiveGaussian])
+slow = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "cls", [BayesianLDA, pytest.param(BayesianQDA, marks=slow), pytest.param(BayesianNaiveGaussian, marks=slow)]
+)
 def test_mcmc_of_a_conjugate_model_is_the_exact_answer(cls):
     exact = cls().fit(FRAME, LABELS)
     model = cls(inference="mcmc", draws=500, chains=2).fit(FRAME, LABELS)
@@ -57,6 +63,7 @@ def test_mcmc_of_a_conjugate_model_is_the_exact_answer(cls):
     assert {"ess_bulk", "r_hat"} <= set(model.summary().columns)
 
 
+@slow
 def test_mcmc_of_a_regression_is_the_corrected_answer():
     quick = BayesianLogisticRegression().fit(PIMA.X, PIMA.y)
     model = BayesianLogisticRegression(inference="mcmc", draws=1000, chains=2).fit(PIMA.X, PIMA.y)
@@ -94,6 +101,7 @@ def test_a_funnel_without_a_mode_is_sampled_by_auto_and_refused_by_laplace():
     assert set(model.posterior_["posterior"].data_vars) == {"tau", "w"}
 
 
+@slow
 def test_softmax_is_sampled_too():
     model = BayesianLogisticRegression(inference="mcmc", draws=300, chains=2).fit(FRAME, LABELS)
     quick = BayesianLogisticRegression().fit(FRAME, LABELS)
@@ -101,3 +109,24 @@ def test_softmax_is_sampled_too():
     w = model.posterior_["posterior"]["w"]
     assert w.dims == ("chain", "draw", "class", "coefficient")
     assert list(w["coefficient"].to_numpy()) == ["intercept", "intercept (2)", "a b", "chain", "Σ"]
+
+
+@slow
+@pytest.mark.parametrize("cls", [BayesianLDA, BayesianQDA, BayesianNaiveGaussian])
+def test_auto_under_an_lkj_prior_agrees_with_mcmc(cls):
+    prior = LKJ(2 * IRIS.X.std(axis=0), IRIS.X.mean(axis=0), 5 * IRIS.X.std(axis=0))
+    quick = cls(prior=prior).fit(IRIS.X, IRIS.y)
+    assert quick.inference_ in {"laplace", "corrected"}
+    sampled = cls(prior=prior, inference="mcmc", draws=4000).fit(IRIS.X, IRIS.y)
+    assert np.abs(quick.predict_proba(IRIS.X) - sampled.predict_proba(IRIS.X)).max() < 0.02
+    assert np.isnan(sampled.log_evidence_)
+
+
+def test_a_fit_that_fails_leaves_the_one_before():
+    model = BayesianLogisticRegression(inference="laplace").fit(PIMA.X[:, :2], PIMA.y)
+    before = model.predict_proba(PIMA.X[:5, :2])
+    model.set_params(prior_scale=np.inf, intercept_scale=np.inf)
+    with pytest.raises(ConvergenceError, match="perfectly separated"):
+        model.fit([[0.0, 0.1], [1.0, 0.3], [2.0, 0.2], [3.0, 0.0]], ["a", "a", "b", "b"])
+    np.testing.assert_array_equal(model.predict_proba(PIMA.X[:5, :2]), before)
+    np.testing.assert_array_equal(model.classes_, [0, 1])

@@ -1,0 +1,194 @@
+"""Fitting a model by its name, and what is known of a fitted one."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from bayes_gda.cli.inputs import labels_of
+from bayes_gda.cli.outputs import number, sampler_bars, show, show_table, show_verdict
+from bayes_gda.cli.shell import check_interrupted, in_options
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.estimators.choice import Verdict, light_of
+from bayes_gda.inference.trust import LIGHTS
+
+if TYPE_CHECKING:
+    from bayes_gda.evaluation.diagnostics import Diagnosis
+
+GAUSSIAN: dict[str, type[BayesianClassifier]] = {
+    "lda": BayesianLDA,
+    "qda": BayesianQDA,
+    "naive": BayesianNaiveGaussian,
+}
+_NAMES = {cls: name for name, cls in GAUSSIAN.items()}
+_LIGHT = dict(zip(LIGHTS.values(), ("green", "amber", "red"), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class FitOptions:
+    """How to fit: the method, its draws, and for regressions the prior scale and the degree of the features.
+
+    Parameters
+    ----------
+    inference, sampler
+        As the estimators have them.
+    draws, chains, seed
+        Draws of each chain, number of chains, seed of all draws.
+    prior_scale, degree
+        Of regressions only; None for the defaults.
+    """
+
+    inference: str = "auto"
+    sampler: str = "pymc"
+    draws: int = 1000
+    chains: int = 4
+    seed: int = 0
+    prior_scale: str | None = None
+    degree: int | None = None
+
+
+def default_models(K: int) -> tuple[str, ...]:
+    """Return the models for K classes: with two, softmax is logistic regression."""
+    return (*GAUSSIAN, "logistic" if K == 2 else "softmax")
+
+
+def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
+    """Fit a model to complete rows.
+
+    Parameters
+    ----------
+    name
+        One of lda, qda, naive, logistic and softmax.
+    data
+        Training rows.
+    how
+        The method and its settings.
+    """
+    import pandas as pd
+
+    given: dict[str, Any] = {
+        "inference": how.inference,
+        "draws": how.draws,
+        "chains": how.chains,
+        "sampler": how.sampler,
+        "random_state": how.seed,
+        "progress": sampler_bars(),
+    }
+    estimator: BayesianClassifier
+    if name in GAUSSIAN:
+        if how.prior_scale is not None or how.degree is not None:
+            raise DataError(f"`--prior-scale` and `--degree` are for logistic and softmax; got {name}. Leave them out.")
+        estimator = GAUSSIAN[name](**given)
+    else:
+        if (name == "logistic") != (data.K == 2):
+            other = "logistic" if data.K == 2 else "softmax"
+            raise DataError(f"`{name}` does not apply to {data.K} classes. Use {other}.")
+        scale = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
+        estimator = BayesianLogisticRegression(features=how.degree, **scale, **given)
+    data.require_rows(2, name, remedy="Merge classes or add rows.")
+    # One who fits by name wants the name of the column in a message, which a frame carries.
+    estimator.fit(pd.DataFrame(data.X, columns=list(data.feature_names)), labels_of(data))
+    check_interrupted()
+    return estimator
+
+
+def model_name(estimator: BayesianClassifier) -> str:
+    """Return the name of a fitted estimator's model."""
+    return _NAMES.get(type(estimator), "logistic" if len(estimator.classes_) == 2 else "softmax")
+
+
+def light(estimator: BayesianClassifier) -> str:
+    """Return green, amber or red."""
+    return _LIGHT[light_of(estimator.trust_)]
+
+
+def summary(estimator: BayesianClassifier) -> dict[str, Any]:
+    """Return what is known of a fitted model, for JSON."""
+    trust = estimator.trust_
+    diagnosis = trust.diagnosis if isinstance(trust, Verdict) else None
+    return {
+        "model": model_name(estimator),
+        "classes": estimator.classes_,
+        "features": list(estimator._names()),
+        "method": estimator.inference_,
+        "verdict": trust.verdict,
+        "light": light(estimator),
+        "reason": trust.reason,
+        "next_step": in_options(trust.next_step),
+        "pareto_k": trust.pareto_k,
+        "ess_fraction": trust.ess_fraction,
+        "log_evidence": estimator.log_evidence_,
+        "log_evidence_error": estimator.log_evidence_error_,
+        "diagnostics": None if diagnosis is None else _figures(diagnosis),
+    }
+
+
+def show_fit(estimator: BayesianClassifier) -> None:
+    """Print the verdict on a fitted model, and the figures behind it."""
+    trust = estimator.trust_
+    diagnosis = trust.diagnosis if isinstance(trust, Verdict) else None
+    classes, d = len(estimator.classes_), estimator.n_features_in_
+    show(f"{model_name(estimator)}, {classes} classes, {d} features, fitted by: {estimator.inference_}")
+    word = trust.verdict if diagnosis is None else f"{trust.verdict}, {diagnosis.verdict}"
+    show_verdict(light(estimator), word, in_options(f"{trust.reason} {trust.next_step}"))
+    lines = [
+        ("log evidence", _with_error(estimator.log_evidence_, estimator.log_evidence_error_)),
+        ("Pareto k̂ of the raw approximation", number(trust.pareto_k, 2)),
+        ("effective share of its draws", number(trust.ess_fraction, 2)),
+    ]
+    if diagnosis is not None:
+        lines = [*lines[:1], *((name, _shown(value)) for name, value in _worst_figures(diagnosis).items())]
+    show_table("", ("", "value"), [line for line in lines if line[1] != "–"])
+    if diagnosis is not None:
+        worst = diagnosis.worst()
+        rows = [
+            (name, number(r.mean, 3), number(r.sd, 3), number(r.r_hat, 3), f"{r.ess_bulk:.0f}", f"{r.ess_tail:.0f}")
+            for name, r in zip(worst.index, worst.itertuples(), strict=True)
+        ]
+        title = f"The {len(rows)} worst of {len(diagnosis.table)} parameters"
+        show_table(title, ("parameter", "mean", "sd", "R-hat", "bulk ESS", "tail ESS"), rows)
+        show(*diagnosis.notes)
+
+
+def _worst_figures(diagnosis: "Diagnosis") -> dict[str, Any]:
+    table = diagnosis.table
+    return {
+        "chains": diagnosis.chains,
+        "draws of each": diagnosis.draws,
+        "largest R-hat": float(table["r_hat"].max()),
+        "least bulk ESS": float(table["ess_bulk"].min()),
+        "least tail ESS": float(table["ess_tail"].min()),
+        "divergences": diagnosis.divergences,
+        "least E-BFMI": None if diagnosis.e_bfmi is None else float(diagnosis.e_bfmi.min()),
+        "mean acceptance": None if diagnosis.acceptance is None else float(diagnosis.acceptance.mean()),
+        "share at the tree-depth limit": diagnosis.max_depth_share,
+    }
+
+
+def _figures(diagnosis: "Diagnosis") -> dict[str, Any]:
+    named = {name.replace(" ", "_").replace("-", "_").lower(): x for name, x in _worst_figures(diagnosis).items()}
+    steps = [in_options(step) for step in diagnosis.next_steps]
+    head = {"verdict": diagnosis.verdict, "reasons": list(diagnosis.reasons), "next_steps": steps}
+    return {**head, "notes": list(diagnosis.notes), **named, "parameters": diagnosis.table}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return number(value, 0 if value is not None and abs(value) >= 100 else 3)
+
+
+def _with_error(value: float, error: float) -> str:
+    return number(value, 2) if not error > 0 else f"{value:.2f} ± {error:.2f}"
+
+
+def _scale(text: str) -> float | str:
+    if text in ("hierarchical", "empirical-bayes"):
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(
+            f"`--prior-scale` must be a number, hierarchical or empirical-bayes; got {text!r}."
+        ) from None

@@ -1,0 +1,243 @@
+"""What comes in: a table from a file, an example by name, a matrix of costs."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_gda.checks import Floats, frozen
+from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.files import read_frame
+from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import columns_hint, listed
+from bayes_gda.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXAMPLE = "example:"
+# The class column of an example, which has no name of its own; not taken by a feature of any of them.
+EXAMPLE_TARGET = "class"
+
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """How to read a table.
+
+    Parameters
+    ----------
+    target
+        Column of the classes; None for an example.
+    categorical, drop
+        Columns to take as categorical, and columns to leave out.
+    missing
+        `error`, or `drop` rows with missing values.
+    """
+
+    target: str | None
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    missing: str = "error"
+
+
+# ── Tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read_data(source: str, options: TableOptions) -> Dataset:
+    """Read a file, or load `example:NAME`, as a complete data set."""
+    if not source.startswith(EXAMPLE):
+        return _from_file(source, options)
+    from bayes_gda.data.examples import load_example
+
+    if options.target not in (None, EXAMPLE_TARGET):
+        raise DataError(f"`--target` of an example is always {EXAMPLE_TARGET!r}; got {options.target!r}. Leave it out.")
+    if options.categorical or options.drop:
+        raise DataError(
+            "`--categorical` and `--drop` are for files; got an example. Write it to a file first: "
+            f"bayes-gda examples {source.removeprefix(EXAMPLE)} -o FILE.csv"
+        )
+    data = load_example(source.removeprefix(EXAMPLE))
+    if data.has_missing and options.missing == "drop":
+        return data.subset(~np.isnan(data.X).any(axis=1))
+    if data.has_missing:
+        gaps = int(np.isnan(data.X).any(axis=1).sum())
+        raise DataError(f"{source} has missing values in {gaps} of {data.n} rows; leave those out with --missing drop.")
+    return data
+
+
+def encoding_of(data: Dataset) -> Encoding:
+    """Return how a raw table becomes the features of `data`; those that came as arrays are numeric columns."""
+    return data.encoding or Encoding(tuple(Column(name, "numeric") for name in data.feature_names))
+
+
+def labels_of(data: Dataset) -> Any:
+    """Return the labels (n,) of the rows in an array that scikit-learn takes; text as objects, which cut nothing."""
+    text = isinstance(data.class_names[0], str)
+    return np.array(data.class_names, dtype=object if text else None)[data.y]
+
+
+def read_new_rows(path: str, encoding: Encoding) -> "pd.DataFrame":
+    """Read a table that has every column of the encoding; those that are missing are all named at once."""
+    frame = read_frame(Path(path))
+    absent = [column.name for column in encoding.columns if column.name not in frame.columns]
+    if absent:
+        hint = columns_hint(absent[0], frame.columns) if len(absent) == 1 else f" It has {listed(frame.columns)}."
+        raise DataError(f"{path!r} lacks the column{'s' * (len(absent) > 1)} {listed(absent)} of the model.{hint}")
+    if not len(frame):
+        raise DataError(f"{path!r} has no rows. Add some below the header.")
+    return frame
+
+
+def _from_file(source: str, options: TableOptions) -> Dataset:
+    if options.target is None:
+        raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
+    frame = read_frame(Path(source))
+    for name in options.drop:
+        if name not in frame.columns:
+            raise DataError(f"`--drop` names no column: {name!r}.{columns_hint(name, frame.columns)}")
+        if name == options.target:
+            raise DataError(f"`--drop` names the target {name!r}. Leave it out.")
+    frame = frame.drop(columns=list(options.drop))
+    missing: Any = options.missing
+    try:
+        return Dataset.from_frame(frame, target=options.target, categorical=options.categorical, missing=missing)
+    except DataError as error:
+        # The remedies of the library in the words of the command line.
+        raise DataError(str(error).replace('missing="drop"', "--missing drop")) from error
+
+
+# ── Costs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Costs:
+    """What each action costs under each class.
+
+    Parameters
+    ----------
+    matrix
+        (A, K) costs, in the order of the classes that were asked for.
+    actions
+        A names.
+    """
+
+    matrix: Floats
+    actions: tuple[str, ...]
+
+
+def read_costs(path: str, class_names: Sequence[Any]) -> Costs:
+    """Read a matrix of costs, one row an action and one column a true class, from a CSV or JSON file.
+
+    Parameters
+    ----------
+    path
+        The file. CSV: numbers, with a header of class names and a first column of action names if there are letters.
+        JSON: a list of lists, or {action: {class: cost}}.
+    class_names
+        (K,) classes, the order of the result. Without names in the file, its order is theirs, sorted; it then must be
+        K × K, and its actions are the classes.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError(f"The cost file {path!r} is not text in UTF-8. Save it so.") from None
+    except OSError as error:
+        raise DataError(f"Cannot read the cost file {path!r}: {error.strerror}. Check the path.") from error
+    known = [str(name) for name in class_names]
+    try:
+        actions, classes, cells = _parse_json(text) if text.lstrip()[:1] in ("[", "{") else _parse_csv(text, known)
+        return _arrange(actions, classes, cells, class_names)
+    except DataError as error:
+        raise DataError(f"The cost file {path!r} {error} See: bayes-gda predict --help") from error
+
+
+_Parsed = tuple[list[str] | None, list[str] | None, list[list[Any]]]
+
+
+def _parse_json(text: str) -> _Parsed:
+    try:
+        value = json.loads(text, object_pairs_hook=_distinct)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise DataError(f"is not valid JSON: {str(error) or 'too deeply nested'}.") from None
+    if isinstance(value, list) and value and all(isinstance(row, list) for row in value):
+        return None, None, value
+    if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
+        classes = list(next(iter(value.values())))
+        for action, row in value.items():
+            if set(row) != set(classes):
+                raise DataError(f"must name the same classes for every action; {action!r} has {listed(row)}.")
+        return list(value), classes, [[row[name] for name in classes] for row in value.values()]
+    raise DataError("must be a list of lists, or {action: {class: cost}}.")
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        raise DataError("names something twice.")
+    return out
+
+
+def _parse_csv(text: str, known: Sequence[str]) -> _Parsed:
+    separator = "\t" if "\t" in text.split("\n", 1)[0] else ","
+    try:
+        lines = [[cell.strip() for cell in line] for line in csv.reader(io.StringIO(text), delimiter=separator)]
+    except csv.Error as error:
+        raise DataError(f"is not valid CSV: {error}.") from None
+    lines = [line for line in lines if any(line)]
+    if not lines:
+        raise DataError("is empty.")
+    width = len(lines[0])
+    if any(len(line) != width for line in lines):
+        raise DataError(f"must have {width} cells in every line, as in its first.")
+    named = width == len(known) + 1
+    # Classes may be called 0 and 1. A line of these above K others is a header, as K + 1 actions would need names.
+    numeric = sorted(lines[0]) == sorted(known) and len(lines) == len(known) + 1
+    header = lines.pop(0) if numeric or any(_number(cell) is None for cell in lines[0][named:]) or not lines[0][0] else None
+    if named and header is None:
+        raise DataError("names its actions but not its classes; add a header: action,CLASS,CLASS,…")
+    actions = [line[0] for line in lines] if named else None
+    return actions, header and header[named:], [line[named:] for line in lines]
+
+
+def _arrange(
+    actions: list[str] | None, classes: list[str] | None, cells: list[list[Any]], class_names: Sequence[Any]
+) -> Costs:
+    """Put the columns in the order of the classes."""
+    K, known = len(class_names), [str(name) for name in class_names]
+    natural = [str(name) for name in sorted(class_names)]
+    if len(cells) < 2 or any(len(row) != K for row in cells):
+        got = f"{len(cells)} × {len(cells[0]) if cells else 0}"
+        raise DataError(f"must have a column for each of the {K} classes ({listed(known)}) and 2 rows or more; got {got}.")
+    if actions is None:
+        if len(cells) != K:
+            raise DataError(f"must name its {len(cells)} actions, as they are not the {K} classes.")
+        actions = classes or natural
+    classes = classes or natural
+    if sorted(classes) != sorted(known):
+        raise DataError(f"must have the classes {listed(known)} as columns; got {listed(classes)}.")
+    if len(set(actions)) < len(actions) or "" in actions:
+        raise DataError(f"must give each action a name of its own; got {listed(actions)}.")
+    order = [classes.index(name) for name in known]
+    return Costs(frozen([[_cost(row[j], actions[i]) for j in order] for i, row in enumerate(cells)]), tuple(actions))
+
+
+def _cost(cell: Any, action: str) -> float:
+    value = _number(cell)
+    if value is None or not np.isfinite(value):
+        raise DataError(f"must hold finite numbers; got {cell!r} for action {action!r}.")
+    return value
+
+
+def _number(cell: Any) -> float | None:
+    """Return a cell as a number, or None if it is none; "1_000" is not one, and true is not 1."""
+    if isinstance(cell, bool) or not isinstance(cell, int | float | str) or "_" in str(cell):
+        return None
+    try:
+        return float(cell)
+    except (ValueError, OverflowError):
+        return None

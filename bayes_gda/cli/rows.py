@@ -1,0 +1,183 @@
+"""Rows in and rows out: predictions for a new table, and the tables of `examples` and `simulate`."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.cli.inputs import EXAMPLE_TARGET, Costs, labels_of
+from bayes_gda.cli.outputs import Advance
+from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.examples import EXAMPLE_TRUTHS, GaussianTruth, simulate_gaussian
+from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import columns_hint
+from bayes_gda.errors import DataError
+from bayes_gda.estimators.base import BayesianClassifier
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Rows between two looks at the clock and at Ctrl-C; with 4000 draws a second or so.
+BLOCK = 2000
+# Degrees of freedom of the simulated covariances, beyond the features: correlations of about ±0.4.
+WISHART = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictOptions:
+    """What to predict.
+
+    Parameters
+    ----------
+    prob
+        Posterior probability of the intervals.
+    costs
+        For decisions; None decides nothing.
+    keep
+        Columns of the new table to copy.
+    missing
+        `error`, or `blank` for rows that have missing values.
+    """
+
+    prob: float
+    costs: Costs | None
+    keep: tuple[str, ...]
+    missing: str
+
+
+def model_encoding(estimator: BayesianClassifier, stored: Encoding | None) -> Encoding:
+    """Return how a table becomes features; a model that was not fitted to a table takes numeric columns."""
+    return stored or Encoding(tuple(Column(name, "numeric") for name in estimator._names()))
+
+
+def predict_rows(
+    estimator: BayesianClassifier, encoding: Encoding, frame: "pd.DataFrame", options: PredictOptions, advance: Advance
+) -> "pd.DataFrame":
+    """Return one line for each row of a table.
+
+    Columns: `row`, those to keep, `prediction`, `p[class]`, `low[class]` and `high[class]` of each class; with costs
+    also `decision`, `expected_loss`, `probability_optimal` (that the decision is the best under the posterior) and
+    `value_of_information`.
+
+    Parameters
+    ----------
+    estimator, encoding
+        The model, and how a table becomes its features.
+    frame
+        The new rows.
+    options
+        What to predict.
+    advance
+        Told of the progress.
+    """
+    import pandas as pd
+
+    for name in options.keep:
+        if name not in frame.columns:
+            raise DataError(f"`--keep` names no column: {name!r}.{columns_hint(name, frame.columns)}")
+    X = encoding.encode(frame, missing="keep")
+    gaps = np.isnan(X).any(axis=1)
+    if gaps.any() and options.missing == "error":
+        i = int(gaps.argmax())
+        feature = encoding.feature_names[int(np.isnan(X[i]).argmax())]
+        raise DataError(
+            f"Row {i + 1} has no value for {feature!r}, and {int(gaps.sum()) - 1} more rows have gaps. Fill them in, or "
+            "use --missing blank to leave their predictions empty."
+        )
+    names = getattr(estimator, "feature_names_in_", None)
+    complete = pd.DataFrame(X, columns=list(names)) if names is not None else pd.DataFrame(X)
+    complete = complete if names is not None else complete.to_numpy()
+    out: dict[str, Any] = {"row": np.arange(1, len(X) + 1)}
+    for name in options.keep:
+        out[name] = frame[name].to_numpy()
+    answers = _answers(estimator, complete[~gaps], options, advance)
+    clash = [name for name in options.keep if name in answers or name == "row"]
+    if clash:
+        raise DataError(f"`--keep` names {clash[0]!r}, which the predictions use. Rename that column.")
+    for name, values in answers.items():
+        column = np.full(len(X), None, dtype=object) if values.dtype == object else np.full(len(X), np.nan)
+        column[~gaps] = values
+        out[name] = column
+    return pd.DataFrame(out)
+
+
+def _answers(estimator: BayesianClassifier, X: Any, options: PredictOptions, advance: Advance) -> dict[str, Any]:
+    parts: list[dict[str, Any]] = []
+    for start in range(0, len(X), BLOCK):
+        advance(f"row {start + 1} of {len(X)}", start / len(X))
+        parts.append(_answer(estimator, X[start : start + BLOCK], options))
+    if not parts:
+        raise DataError("No row is complete; there is nothing to predict. Fill in the missing values.")
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _answer(estimator: BayesianClassifier, X: Any, options: PredictOptions) -> dict[str, Any]:
+    classes = estimator.classes_.tolist()
+    P = estimator.predict_proba(X)
+    ends = estimator.predict_interval(X, prob=options.prob)
+    out: dict[str, Any] = {"prediction": _objects([classes[k] for k in P.argmax(axis=1)])}
+    for name, values in (("p", P), ("low", ends[..., 0]), ("high", ends[..., 1])):
+        out |= {f"{name}[{label}]": values[:, k] for k, label in enumerate(classes)}
+    if options.costs is not None:
+        made = estimator.decide(X, options.costs.matrix, action_names=options.costs.actions)
+        chosen = np.arange(len(P)), made.action
+        assert made.probability_optimal is not None
+        assert made.value_of_information is not None
+        out["decision"] = _objects([made.names[a] for a in made.action])
+        out["expected_loss"] = made.loss
+        out["probability_optimal"] = made.probability_optimal[chosen]
+        out["value_of_information"] = made.value_of_information
+    return out
+
+
+def _objects(values: list[Any]) -> Any:
+    """Return labels as they are: NumPy would turn some into others."""
+    out = np.empty(len(values), dtype=object)
+    out[:] = values
+    return out
+
+
+# ── Examples and simulations ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table_of(data: Dataset) -> "pd.DataFrame":
+    """Return a data set as a table whose last column, `class`, holds the labels."""
+    import pandas as pd
+
+    frame = pd.DataFrame(data.X, columns=list(data.feature_names))
+    return frame.assign(**{EXAMPLE_TARGET: labels_of(data)})
+
+
+def textbook_rows(name: str, n: int, seed: int) -> tuple[Dataset, GaussianTruth]:
+    """Draw n rows of a textbook simulation."""
+    truth = EXAMPLE_TRUTHS[name]
+    return simulate_gaussian(truth.mu, truth.Sigma, class_prob=truth.pi, n=n, random_seed=seed), truth
+
+
+def gaussian_rows(
+    n: int, d: int, classes: int, *, separation: float, shared: bool, seed: int
+) -> tuple[Dataset, GaussianTruth]:
+    """Draw n rows of Gaussian classes of equal shares, whose parameters are drawn first.
+
+        μ_k ~ N(0, separation² I),   Σ_k ~ Wishart(d + WISHART, I)/(d + WISHART)
+
+    Parameters
+    ----------
+    n, d, classes
+        Rows, features, classes.
+    separation
+        How far the means are apart, in standard deviations of a class.
+    shared
+        Whether the classes share one covariance, as LDA has it.
+    seed
+        Of parameters and rows.
+    """
+    rng = np.random.default_rng(seed)
+    mu = separation * rng.standard_normal((classes, d))
+    df = d + WISHART
+    Z: Floats = rng.standard_normal((1 if shared else classes, df, d))
+    Sigma = np.swapaxes(Z, 1, 2) @ Z / df
+    truth = GaussianTruth(np.full(classes, 1 / classes), mu, Sigma[0] if shared else Sigma)
+    rows = simulate_gaussian(truth.mu, truth.Sigma, class_prob=truth.pi, n=n, random_seed=int(rng.integers(2**31)))
+    return rows, truth

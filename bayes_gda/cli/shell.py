@@ -1,0 +1,162 @@
+"""What every command has in common: one line for what went wrong, an exit code, and nothing half done.
+
+    0      done
+    1      done, and the answer is no: `check` and `--strict` found something red
+    2      wrong input; the line says what and how to mend it
+    70     a mistake of ours; BAYES_GDA_DEBUG=1 shows where
+    130    Ctrl-C
+    141    the reader of our output went away
+"""
+
+import os
+import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from bayes_gda.errors import BayesGDAError
+
+NO, WRONG, OURS, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
+REPORT_IT = "This is a mistake of bayes_gda; please report it. BAYES_GDA_DEBUG=1 shows where it happened."
+_ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains)=['\"]?(\w+)['\"]?")
+# Ctrl-C was pressed. A sampler answers it by returning the draws it has; a command must not take those for all.
+_stopped = False
+
+
+class Shell(TyperGroup):
+    """A group of commands that answers every error with one line on stderr."""
+
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run a command and leave with its exit code."""
+        kwargs["standalone_mode"] = False  # Typer's own way to show errors takes several lines, or a frame
+        _patient_streams()
+        try:
+            code = super().main(*args, **kwargs)
+        except typer.Abort:
+            code = INTERRUPTED
+        except Exception as error:  # of the arguments, before a command was chosen
+            code = _explain(error)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that the arguments name."""
+        try:
+            with _warnings_in_one_line(), _noticing_interrupts():
+                result = super().invoke(ctx)
+                sys.stdout.flush()
+                return result
+        except typer.Exit:
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            raise typer.Exit(_explain(error)) from None
+
+
+def check_interrupted() -> None:
+    """Raise KeyboardInterrupt if Ctrl-C was pressed, even where a library has swallowed it."""
+    if _stopped:
+        raise KeyboardInterrupt
+
+
+def clean(text: Any) -> str:
+    """Return text that a terminal shows on one line and takes for nothing else: control characters are escaped."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(text))
+
+
+def in_options(text: str) -> str:
+    """Return advice that names arguments of Python, such as inference='mcmc', in the words of the command line."""
+    return _ARGUMENT.sub(r"--\1 \2", text)
+
+
+def say(text: str) -> None:
+    """Write a line for the person at the terminal, to stderr."""
+    with suppress(BrokenPipeError):
+        typer.echo(clean(text), err=True)
+
+
+def _explain(error: BaseException) -> int:
+    """Say in one line what happened, and return the exit code."""
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        say("Interrupted; nothing was written.")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        # What Python still holds for stdout must not fail again at exit.
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    if os.environ.get("BAYES_GDA_DEBUG"):
+        raise error
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return WRONG  # the help has been shown
+    if hasattr(error, "format_message"):  # Typer's, whose classes have moved between its versions
+        context = getattr(error, "ctx", None)
+        remedy = f" See: {context.command_path} --help" if context is not None else ""
+        say(f"Error: {_one_line(error.format_message())}{remedy}")
+        return WRONG
+    if isinstance(error, BayesGDAError):
+        say(f"Error: {in_options(_one_line(error))}")
+        return WRONG
+    if isinstance(error, OSError):
+        where = f" {os.fspath(error.filename)!r}" if error.filename is not None else ""
+        say(f"Error: Cannot use{where}: {_one_line(error.strerror or error)}. Check the path.")
+        return WRONG
+    if isinstance(error, UnicodeError):
+        say(f"Error: The text is not UTF-8: {_one_line(error)}. Save the file as UTF-8.")
+        return WRONG
+    if isinstance(error, MemoryError):
+        say("Error: There is not enough memory for this. Use fewer rows or draws.")
+        return WRONG
+    say(f"Error: {type(error).__name__}: {_one_line(error)}. {REPORT_IT}")
+    return OURS
+
+
+def _one_line(message: Any) -> str:
+    return " ".join(str(message).split()).rstrip(" ") or type(message).__name__
+
+
+def _patient_streams() -> None:
+    """Let no name of a column break a stream that cannot hold it."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    from bayes_gda.errors import InferenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InferenceWarning)
+        warnings.showwarning = lambda message, *_, **__: say(f"Warning: {in_options(_one_line(message))}")
+        yield
+
+
+@contextmanager
+def _noticing_interrupts() -> Iterator[None]:
+    """Remember Ctrl-C, and raise KeyboardInterrupt as ever."""
+    global _stopped
+    _stopped = False
+
+    def notice(number: int, frame: FrameType | None) -> None:
+        global _stopped
+        _stopped = True
+        signal.default_int_handler(number, frame)
+
+    # Not in another thread, where no signal arrives, nor in a job that was started deaf to it (`nohup`, `&`).
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, notice)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

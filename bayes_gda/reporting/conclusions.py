@@ -1,0 +1,346 @@
+"""What a report concludes, in plain sentences with traffic lights; amber and red name the next call.
+
+Each light is a small function of the figures behind it, so that every colour can be reached and tested.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from bayes_gda.evaluation.reliability import ReliabilityCurve
+from bayes_gda.inference.trust import Trust
+from bayes_gda.reporting.analysis import Analysis, ModelAnalysis
+from bayes_gda.reporting.candidates import Verdict
+from bayes_gda.reporting.settings import ReportSettings
+from bayes_gda.reporting.style import plain
+
+if TYPE_CHECKING:
+    from bayes_gda.evaluation.diagnostics import Diagnosis
+    from bayes_gda.evaluation.sensitivity import Sensitivity
+
+Light = Literal["green", "amber", "red"]
+# A gain beyond so many standard errors is more than noise, at about 95 %.
+BEYOND = 2.0
+# Calibration error, bias removed, that a user would notice, and one that would mislead: two and five percentage points.
+ECE_AMBER, ECE_RED = 0.02, 0.05
+# Share of rows whose curve may leave the 90 % band: twice and a half what chance does.
+OUTSIDE = 0.25
+# Held-out rows below which a calibration curve says next to nothing: its band is then wider than ± 0.15.
+FEW_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """One finding.
+
+    Parameters
+    ----------
+    topic
+        The question that it answers.
+    light
+        `green`: nothing to do; `amber`: read before use; `red`: act first.
+    sentence, step
+        What was found; what to do.
+    call
+        The exact next call, Python or command line; empty only if nothing needs doing.
+    """
+
+    topic: str
+    light: Light
+    sentence: str
+    step: str
+    call: str = ""
+
+
+def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
+    """Return all conclusions, in the order in which a reader asks for them."""
+    chosen, settings = analysis.chosen, analysis.settings
+    estimator = chosen.fitted.candidate.estimator
+    found = [
+        which_model(analysis),
+        how_good(analysis),
+        *(approximation(model, settings) for model in analysis.models.values()),
+        calibrated(
+            float(chosen.calibration.loc[("top label", ""), "ece_debiased"]),
+            outside(analysis.detail.curves["top label"]),
+            analysis.test.n,
+            estimator,
+            settings,
+        ),
+        sampler({name: m.fitted.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
+        prior(analysis.detail.sensitivity, estimator),
+    ]
+    return (*found, what_next(found, chosen, settings))
+
+
+# ── Which model, and how good ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def which_model(analysis: Analysis) -> Conclusion:
+    """Name the model that predicts best by leave-one-out, and those that cannot be told from it."""
+    table, best = analysis.comparison.loo, analysis.chosen
+    assert table is not None
+    title = best.fitted.candidate.title
+    others = [str(name) for name in table.index[1:]]
+    near = [n for n in others if _alike(float(table.loc[n, "difference"]), float(table.loc[n, "difference_se"]))]
+    sentence = f"{title} ({best.name}) predicts best by leave-one-out on the {analysis.train.n} training rows"
+    if not others:
+        sentence = f"{title} ({best.name}) is the only model that was fitted"
+    elif near:
+        sentence += f"; {_listed(near)} cannot be told apart from it"
+    else:
+        sentence += ", by more than chance"
+    bad = {n: m.loo.n_bad for n, m in analysis.models.items() if m.loo.n_bad and n in [best.name, *near]}
+    if bad:
+        return Conclusion(
+            "Which model?",
+            "amber",
+            f"{sentence}. But leave-one-out is unreliable for {sum(bad.values())} rows of {_listed(list(bad))}.",
+            "Compare the models by 10-fold cross-validation before you choose.",
+            "bayes_gda.evaluation.model_comparison.kfold(data, fit_predict, folds=10)",
+        )
+    step = "Use it, or the one of them that you can explain best." if near else "Use it."
+    return Conclusion("Which model?", "green", f"{sentence}.", step)
+
+
+def _alike(difference: float, se: float) -> bool:
+    from bayes_gda.evaluation.model_comparison import SMALL
+
+    return abs(difference) < SMALL or not abs(difference) > BEYOND * se
+
+
+def how_good(analysis: Analysis) -> Conclusion:
+    """Say how well the chosen model does on held-out rows, against forecasts by class shares alone."""
+    table = analysis.comparison.held_out
+    assert table is not None
+    row = table.loc[analysis.best]
+    counts = np.bincount(analysis.test.y, minlength=analysis.test.K)
+    k = int(analysis.train.class_counts.argmax())
+    constant, gain, error = analysis.baseline
+    sentence = (
+        f"On {analysis.test.n} held-out rows it names the right class for {_percent(row['accuracy'])} ± "
+        f"{_percent(row['accuracy_se'])}; always saying “{plain(analysis.test.class_names[k], 40)}” would reach "
+        f"{_percent(counts[k] / counts.sum())}. Its mean log score is {row['log_score']:.3f}, that of the class shares "
+        f"alone {constant:.3f}: a gain of {gain:.3f} ± {error:.3f}."
+    )
+    return graded(sentence, gain, error, analysis.chosen.fitted.candidate.estimator)
+
+
+def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusion:
+    """Give the light: the gain over a constant forecast, in its standard errors."""
+    topic = "How good is it?"
+    if np.isfinite(gain) and gain > BEYOND * error:
+        return Conclusion(topic, "green", f"{sentence} The features tell a good deal more than chance.", "Use it.")
+    better = "BayesianLogisticRegression(features=2).fit(X, y)"
+    if np.isfinite(gain) and gain > -BEYOND * error:
+        return Conclusion(
+            topic,
+            "amber",
+            f"{sentence} That is within noise: the features may say nothing about the class.",
+            "Try features that bear on the class, squares and products among them, or collect more rows.",
+            better,
+        )
+    return Conclusion(
+        topic,
+        "red",
+        f"{sentence} That is worse than not looking at the features at all.",
+        f"Do not use it. {estimator} is misled here: check the split and the columns, or take a richer model.",
+        better,
+    )
+
+
+# ── Approximation and sampler ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def approximation(model: ModelAnalysis, settings: ReportSettings) -> Conclusion:
+    """Say whether the fast approximation of a model can be trusted here."""
+    fitted = model.fitted
+    change = None
+    if model.predictions is not None and fitted.candidate.regression is None and "laplace" in model.predictions.index:
+        change = float(model.predictions.loc["laplace", "max_change"])
+    return judged(model.name, fitted.candidate.estimator, fitted.method, fitted.trust, settings, change=change)
+
+
+def judged(
+    name: str,
+    estimator: str,
+    method: str,
+    trust: Trust | Verdict | None,
+    settings: ReportSettings,
+    *,
+    change: float | None = None,
+) -> Conclusion:
+    """Give the light of a verdict, with what the report did about it.
+
+    Parameters
+    ----------
+    name, estimator
+        The model, and the Python class that fits it.
+    method
+        What the report's predictions rest on.
+    trust
+        The verdict on the fast approximation.
+    settings
+        Whether MCMC ran.
+    change
+        Largest change of a probability by Laplace's approximation, where the exact one is known.
+    """
+    topic = f"Is the fast answer right? {name}"
+    if method == "exact":
+        more = "" if change is None else f" Laplace's approximation would move a probability by up to {change:.3f}."
+        return Conclusion(topic, "green", f"The posterior is exact: nothing is approximated.{more}", "Use it.")
+    assert trust is not None
+    reason = trust.reason
+    if trust.verdict == "trusted":
+        return Conclusion(topic, "green", reason, "Use Laplace's approximation: it is enough here.")
+    used = {"mcmc": "This report uses MCMC.", "corrected": "This report uses the corrected posterior."}.get(method, "")
+    if trust.verdict == "corrected":
+        step = f"{used} In Python, inference='auto' does the correction by itself."
+        return Conclusion(topic, "amber", reason, step.strip(), f"{estimator}(inference='auto').fit(X, y)")
+    if method == "mcmc":
+        step = f"{used} Do the same for new fits; the fast answer would mislead."
+        return Conclusion(topic, "red", reason, step, f"{estimator}(inference='mcmc').fit(X, y)")
+    step = "Do not use these probabilities: sample the posterior, by a report without quick."
+    return Conclusion(topic, "red", reason, step, settings.command("report", "--models", name))
+
+
+def sampler(
+    diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, ModelAnalysis], settings: ReportSettings
+) -> Conclusion:
+    """Say whether the sampler converged for every model."""
+    approximate = [name for name, m in models.items() if m.fitted.method in ("laplace", "corrected")]
+    open_ = [n for n in approximate if (t := models[n].fitted.trust) is not None and t.verdict == "needs-mcmc"]
+    ran = {name: d for name, d in diagnoses.items() if d is not None}
+    return converged(
+        {name: (d.verdict, " ".join(d.reasons), " ".join(d.next_steps)) for name, d in ran.items()}, open_, settings
+    )
+
+
+def converged(
+    verdicts: Mapping[str, tuple[str, str, str]], unresolved: list[str], settings: ReportSettings
+) -> Conclusion:
+    """Give the light of the worst diagnosis.
+
+    Parameters
+    ----------
+    verdicts
+        Verdict (good, caution, bad), reasons and next steps by model; empty if nothing was sampled.
+    unresolved
+        Models that need MCMC and did not get it.
+    settings
+        What a new run would change.
+    """
+    topic = "Did the sampler converge?"
+    if not verdicts:
+        if unresolved:
+            return Conclusion(
+                topic,
+                "red",
+                f"MCMC was left out, and {_listed(unresolved)} cannot do without it.",
+                "Make the report again with MCMC.",
+                settings.command("report"),
+            )
+        sentence = "MCMC was left out; exact posteriors and checked approximations stand in for it."
+        return Conclusion(topic, "green", sentence, "Make a full report to see them confirmed by MCMC.")
+    more = ("--draws", str(2 * settings.draws), "--chains", str(max(4, settings.chains)))
+    for level, light in (("bad", "red"), ("caution", "amber")):
+        hit = {name: value for name, value in verdicts.items() if value[0] == level}
+        if hit:
+            name, (_, reason, step) = next(iter(hit.items()))
+            rest = f" So does {_listed([n for n in hit if n != name])}." if len(hit) > 1 else ""
+            what = "The draws cannot be used" if light == "red" else "A limit is passed"
+            command = settings.command("report", "--models", ",".join(hit), *more)
+            return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)  # type: ignore[arg-type]
+    ok = f"All chains of {_listed(list(verdicts))} agree, with enough effective draws and no divergences."
+    return Conclusion(topic, "green", ok, "Use the draws as they are.")
+
+
+# ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def outside(curve: ReliabilityCurve) -> float:
+    """Return the share of rows where the curve leaves the band of calibrated forecasts."""
+    band = curve.consistency
+    low, high = (np.interp(curve.forecast, band.forecast, side) for side in (band.lower, band.upper))
+    out = (curve.recalibrated < low) | (curve.recalibrated > high)
+    return float(curve.count @ out / curve.count.sum())
+
+
+def calibrated(ece: float, share: float, n: int, estimator: str, settings: ReportSettings) -> Conclusion:
+    """Say whether probabilities can be taken at their word.
+
+    Parameters
+    ----------
+    ece
+        Calibration error of the most probable class, its bias removed.
+    share
+        Share of rows outside the band of calibrated forecasts.
+    n
+        Held-out rows.
+    estimator, settings
+        For the next call.
+    """
+    topic = "Can its probabilities be taken at their word?"
+    figures = (
+        f"the calibration error beyond chance is {_percent(max(ece, 0.0))}, and {_percent(share)} of the rows lie "
+        "where the reliability curve leaves its 90 % band"
+    )
+    if n < FEW_ROWS:
+        return Conclusion(
+            topic,
+            "amber",
+            f"{n} held-out rows are too few to tell: {figures}.",
+            f"Hold out at least {FEW_ROWS} rows, or give a test set.",
+            settings.command("report", "--test-size", str(FEW_ROWS)),
+        )
+    if share <= OUTSIDE or ece < ECE_AMBER:
+        return Conclusion(topic, "green", f"Yes: {figures}.", "Read a probability of 0.7 as seven times in ten.")
+    call = f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)"
+    if ece < ECE_RED:
+        return Conclusion(topic, "amber", f"Not quite: {figures}.", "Recalibrate, or quote them with care.", call)
+    return Conclusion(topic, "red", f"No: {figures}.", "Recalibrate before anyone acts on a probability.", call)
+
+
+def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
+    """Say whether the conclusions hang on the prior."""
+    table = sensitivity.predictions
+    moved = 0 if table is None else int((table["prior"] >= sensitivity.threshold).sum())
+    flips = 0 if table is None else int(table["flips"].sum())
+    marked = int((sensitivity.parameters["diagnosis"] != "-").sum())
+    topic = "Does it hang on the prior?"
+    if not (moved or flips or marked):
+        return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
+    option = "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else "prior=bayes_gda.NIW(m, kappa, Psi, nu)"
+    option = option.replace("NIW(m, kappa, Psi, nu)", "NIG(m, kappa, a, b)") if "Naive" in estimator else option
+    light: Light = "red" if moved > len(table) / 2 else "amber" if table is not None else "amber"  # type: ignore[arg-type]
+    step = sensitivity.next_step if light == "amber" else "Do not report one prior alone: show the results under two."
+    return Conclusion(topic, light, sensitivity.reason, step, f"{estimator}({option}).fit(X, y)")
+
+
+# ── Next ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def what_next(found: list[Conclusion], chosen: ModelAnalysis, settings: ReportSettings) -> Conclusion:
+    """Name the one thing to do now: the first red light that bears on the chosen model, else use it."""
+    topic, name = "What next?", chosen.name
+    own = [c for c in found if not c.topic.startswith("Is the fast answer") or c.topic.endswith(f" {name}")]
+    reds = [c for c in own if c.light == "red"]
+    if reds:
+        return Conclusion(topic, "red", f"First settle: {reds[0].topic}", reds[0].step, reds[0].call)
+    ambers = [c for c in own if c.light == "amber"]
+    call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
+    sentence = f"Fit {chosen.fitted.candidate.title.lower()} to all rows, and predict new ones with it."
+    if ambers:
+        return Conclusion(topic, "amber", f"{sentence} Keep in mind: {ambers[0].topic}", ambers[0].step, call)
+    step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."
+    return Conclusion(topic, "green", sentence, step, call)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,156 @@
+"""How a report is made: which models, which rows are held out, how much is sampled, and who hears of the progress."""
+
+import shlex
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from bayes_gda.checks import Floats, finite
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
+
+# Called with the name of the stage that begins, and the share of the work that is done.
+Progress = Callable[[str, float], None]
+# Independent draws of a quick report: the error of a mean is then 2 % of a posterior sd.
+QUICK_DRAWS = 2000
+MODELS = ("lda", "qda", "naive", "logistic", "softmax")
+
+
+def _silent(stage: str, fraction: float) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ReportSettings:
+    """What to put into a report, and how to compute it.
+
+    Parameters
+    ----------
+    models
+        Names out of lda, qda, naive, logistic and softmax; None for all that apply to the data.
+    test_size
+        Share or number of rows that are held out, if no test set is given.
+    costs
+        (A, K) loss of each action under each class; None counts a wrong class as 1.
+    quick
+        Whether to leave MCMC out. PyMC is then not even imported.
+    sampler, draws, chains
+        Which NUTS, draws of each chain, and the number of chains; other methods draw as many altogether.
+    random_seed
+        Of the split and of all draws.
+    progress
+        Called with the name of each stage and the share of the work done before it.
+    data_name, target
+        What the data and their class column are called on the command line, so that the report can name the exact
+        command; None if the report was asked for in Python.
+    """
+
+    models: Sequence[str] | None = None
+    test_size: float = 0.3
+    costs: ArrayLike | None = None
+    quick: bool = False
+    sampler: str = "pymc"
+    draws: int = 1000
+    chains: int = 4
+    random_seed: int = 0
+    progress: Progress = _silent
+    data_name: str | None = None
+    target: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.models is not None:
+            names = tuple(self.models)
+            if not names or len(set(names)) < len(names) or not set(names) <= set(MODELS):
+                raise DataError(f"`models` must be different ones of {', '.join(MODELS)}; got {list(names)}.")
+            object.__setattr__(self, "models", names)
+        for name, least in (("draws", 100), ("chains", 1), ("random_seed", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise DataError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
+
+    @property
+    def size(self) -> int:
+        """Draws altogether; fewer in a quick report, where each of them would be waited for."""
+        return min(self.draws * self.chains, QUICK_DRAWS) if self.quick else self.draws * self.chains
+
+    def model_names(self, K: int) -> tuple[str, ...]:
+        """Return the models to fit to K classes: logistic regression has two."""
+        if self.models is None:
+            return tuple(name for name in MODELS if K == 2 or name != "logistic")
+        if "logistic" in self.models and K > 2:
+            raise DataError(f"`models` holds logistic, which needs two classes; the data have {K}. Use softmax.")
+        return tuple(self.models)
+
+    def cost_matrix(self, K: int) -> Floats:
+        """Return the costs (A, K), checked; 0 for the right class and 1 for another by default."""
+        if self.costs is None:
+            return 1.0 - np.eye(K)
+        costs = finite("costs", self.costs, error=DataError)
+        if costs.ndim != 2 or costs.shape[1] != K or len(costs) < 2:
+            raise DataError(f"`costs` must be (A, {K}), two actions or more by {K} classes; got shape {costs.shape}.")
+        return costs
+
+    def command(self, verb: str = "report", *options: str) -> str:
+        """Return a command line on these data; DATA and COLUMN stand for what is not known."""
+        source, target = self.data_name or "DATA", self.target
+        words = ["bayes-gda", verb, source]
+        # Examples know their class column.
+        if target is not None or not source.startswith("example:"):
+            words += ["--target", target or "COLUMN"]
+        return shlex.join([*words, *options])
+
+    def own_command(self) -> str:
+        """Return the command line that makes this report again."""
+        options: list[str] = []
+        if self.models is not None:
+            options += ["--models", ",".join(self.models)]
+        options += ["--quick"] if self.quick else ["--draws", str(self.draws), "--chains", str(self.chains)]
+        if self.sampler != "pymc" and not self.quick:
+            options += ["--sampler", self.sampler]
+        if self.costs is not None:
+            options += ["--cost", "COSTS"]
+        return self.command("report", "--test-size", f"{self.test_size:g}", "--seed", str(self.random_seed), *options)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clock:
+    """Stages in their order: tells the user which one begins, and keeps how long each took."""
+
+    progress: Progress
+    steps: int
+    seconds: dict[str, float] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Time a stage."""
+        self.progress(name, min(1.0, len(self.done) / self.steps))
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+            self.done.append(name)
+
+
+def split(
+    data: Dataset, test: Dataset | None, settings: ReportSettings
+) -> tuple[Dataset, Dataset, NDArray[np.intp]]:
+    """Return training rows and held-out rows, complete and of the same columns and classes; the latter's numbers."""
+    data.require_complete("The report")
+    data.require_rows(2, "The report")
+    if test is None:
+        # A column of row numbers is split in the same way, since a split looks at the classes alone.
+        numbers = Dataset(np.arange(data.n, dtype=float)[:, None], data.y, ("row",), data.class_names)
+        held = numbers.split(settings.test_size, settings.random_seed)[1].X[:, 0].astype(np.intp)
+        return *data.split(settings.test_size, settings.random_seed), held
+    test.require_complete("The report")
+    if test.feature_names != data.feature_names or test.class_names != data.class_names:
+        raise DataError(
+            "`test` must have the features and classes of `data`. Make it with data.encode_labelled(frame)."
+        )
+    return data, test, np.arange(test.n)
