@@ -5,7 +5,7 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test test-all lint format bench clean
+.PHONY: help setup browser test test-all lint format bench report gallery clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -17,10 +17,13 @@ $(STAMP): pyproject.toml constraints.txt .ci/find-python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-test: $(STAMP) ## Run the tests (all but those marked slow)
+browser:
+	@.ci/install-chromium
+
+test: $(STAMP) browser ## Run the tests (all but those marked slow)
 	$(PYTEST) --numprocesses 2
 
-test-all: $(STAMP) ## Run all tests, the slow ones too
+test-all: $(STAMP) browser ## Run all tests, the slow ones too
 	$(PYTEST) --numprocesses 2 -m "slow or not slow"
 
 lint: $(STAMP) ## Check format, style and types
@@ -34,6 +37,12 @@ format: $(STAMP) ## Format the code and mend what ruff can mend
 
 bench: $(STAMP) ## Measure speed, as ratios within one run
 	$(PYTEST) tests/benchmarks --override-ini addopts= --benchmark-only --benchmark-disable-gc --import-mode=importlib -s
+
+report: $(STAMP) ## Write the example report, reports/pima/index.html
+	$(BIN)/bayes-gda report example:pima --out reports/pima
+
+gallery: $(STAMP) ## Write all example reports and their index page
+	$(BIN)/python -m bayes_gda.reporting.gallery reports
 
 clean: ## Remove the environment and what tools leave behind
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

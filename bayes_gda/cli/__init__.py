@@ -4,16 +4,22 @@
     shell       errors as one line, exit codes, Ctrl-C, closed pipes
     inputs      tables, examples and cost matrices
     outputs     files written whole or not at all; CSV, JSON, tables for people, progress
-    fits, scores, rows    what the commands do
+    fits, rows, scores, reports    what the commands do
 
 Nothing here imports NumPy before a command runs, so that `--help` is there at once.
 """
 
-from bayes_gda.cli.commands import app
+import sys
 
-__all__ = ["app", "main"]
+__all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line; the entry point `bayes-gda`."""
-    app(prog_name="bayes-gda")
+    try:
+        from bayes_gda.cli.commands import app
+
+        app(prog_name="bayes-gda")
+    except KeyboardInterrupt:  # pressed before the commands were there to hear it, or twice
+        sys.stderr.write("Interrupted; nothing was written.\n")
+        sys.exit(130)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bayes_gda.cli.inputs import labels_of
-from bayes_gda.cli.outputs import number, sampler_bars, show, show_table, show_verdict
+from bayes_gda.cli.outputs import number, sampler_bars, show, show_facts, show_table, show_verdict
 from bayes_gda.cli.shell import check_interrupted, in_options
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
@@ -84,7 +84,7 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
         if (name == "logistic") != (data.K == 2):
             other = "logistic" if data.K == 2 else "softmax"
             raise DataError(f"`{name}` does not apply to {data.K} classes. Use {other}.")
-        scale = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
+        scale: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
         estimator = BayesianLogisticRegression(features=how.degree, **scale, **given)
     data.require_rows(2, name, remedy="Merge classes or add rows.")
     # One who fits by name wants the name of the column in a message, which a frame carries.
@@ -132,19 +132,20 @@ def show_fit(estimator: BayesianClassifier) -> None:
     show(f"{model_name(estimator)}, {classes} classes, {d} features, fitted by: {estimator.inference_}")
     word = trust.verdict if diagnosis is None else f"{trust.verdict}, {diagnosis.verdict}"
     show_verdict(light(estimator), word, in_options(f"{trust.reason} {trust.next_step}"))
-    lines = [
-        ("log evidence", _with_error(estimator.log_evidence_, estimator.log_evidence_error_)),
-        ("Pareto k̂ of the raw approximation", number(trust.pareto_k, 2)),
-        ("effective share of its draws", number(trust.ess_fraction, 2)),
-    ]
+    facts = {"log evidence": _with_error(estimator.log_evidence_, estimator.log_evidence_error_)}
     if diagnosis is not None:
-        lines = [*lines[:1], *((name, _shown(value)) for name, value in _worst_figures(diagnosis).items())]
-    show_table("", ("", "value"), [line for line in lines if line[1] != "–"])
+        facts |= {name: _shown(value) for name, value in _worst_figures(diagnosis).items()}
+    elif trust.verdict != "exact":
+        facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
+        facts["effective share of its draws"] = number(trust.ess_fraction, 2)
+    show_facts({name: value for name, value in facts.items() if value != "–"})
     if diagnosis is not None:
+        show("")
         worst = diagnosis.worst()
+        columns = {"mean": 3, "sd": 3, "r_hat": 3, "ess_bulk": 0, "ess_tail": 0}
         rows = [
-            (name, number(r.mean, 3), number(r.sd, 3), number(r.r_hat, 3), f"{r.ess_bulk:.0f}", f"{r.ess_tail:.0f}")
-            for name, r in zip(worst.index, worst.itertuples(), strict=True)
+            (str(name), *(number(float(line[column]), digits) for column, digits in columns.items()))
+            for name, line in worst.iterrows()
         ]
         title = f"The {len(rows)} worst of {len(diagnosis.table)} parameters"
         show_table(title, ("parameter", "mean", "sd", "R-hat", "bulk ESS", "tail ESS"), rows)
@@ -189,6 +190,4 @@ def _scale(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
-        raise DataError(
-            f"`--prior-scale` must be a number, hierarchical or empirical-bayes; got {text!r}."
-        ) from None
+        raise DataError(f"`--prior-scale` must be a number, hierarchical or empirical-bayes; got {text!r}.") from None

@@ -108,7 +108,8 @@ def _from_file(source: str, options: TableOptions) -> Dataset:
         return Dataset.from_frame(frame, target=options.target, categorical=options.categorical, missing=missing)
     except DataError as error:
         # The remedies of the library in the words of the command line.
-        raise DataError(str(error).replace('missing="drop"', "--missing drop")) from error
+        text = str(error).replace('missing="drop"', "--missing drop")
+        raise DataError(text.replace("Drop the column.", "Drop the column: --drop COL.")) from error
 
 
 # ── Costs ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -195,9 +196,12 @@ def _parse_csv(text: str, known: Sequence[str]) -> _Parsed:
     if any(len(line) != width for line in lines):
         raise DataError(f"must have {width} cells in every line, as in its first.")
     named = width == len(known) + 1
-    # Classes may be called 0 and 1. A line of these above K others is a header, as K + 1 actions would need names.
-    numeric = sorted(lines[0]) == sorted(known) and len(lines) == len(known) + 1
-    header = lines.pop(0) if numeric or any(_number(cell) is None for cell in lines[0][named:]) or not lines[0][0] else None
+    # Classes may be called 0 and 1. A line of these is a header if its first cell says so, or else above K others, as
+    # K + 1 actions would need names.
+    first = lines[0]
+    numeric = first[0].lower() in ("", "action") if named else len(lines) == len(known) + 1
+    numeric = numeric and sorted(first[named:]) == sorted(known)
+    header = lines.pop(0) if numeric or any(_number(cell) is None for cell in first[named:]) else None
     if named and header is None:
         raise DataError("names its actions but not its classes; add a header: action,CLASS,CLASS,…")
     actions = [line[0] for line in lines] if named else None
@@ -212,7 +216,9 @@ def _arrange(
     natural = [str(name) for name in sorted(class_names)]
     if len(cells) < 2 or any(len(row) != K for row in cells):
         got = f"{len(cells)} × {len(cells[0]) if cells else 0}"
-        raise DataError(f"must have a column for each of the {K} classes ({listed(known)}) and 2 rows or more; got {got}.")
+        raise DataError(
+            f"must have a column for each of the {K} classes ({listed(known)}) and 2 rows or more; got {got}."
+        )
     if actions is None:
         if len(cells) != K:
             raise DataError(f"must name its {len(cells)} actions, as they are not the {K} classes.")

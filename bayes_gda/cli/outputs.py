@@ -28,6 +28,9 @@ COLORS = {"green": "green", "amber": "yellow", "red": "red"}
 # Below this a terminal is too narrow for our tables, and in a pipe there is no width: both get a page's.
 PAGE = 80
 
+# Characters of a name that a table does not cut: the longest of our own are shorter.
+WORD = 16
+
 # (what is being done, share of the whole that is done)
 Advance = Callable[[str, float], None]
 
@@ -132,7 +135,7 @@ def write_rows(table: "pd.DataFrame", out: str | None, summary: Mapping[str, Any
         write_text(str(out), table.to_csv(index=False, lineterminator="\n"))
         say(f"Wrote {out}: {len(table)} {noun}.")
     if summary is not None:
-        rows = {} if to_file else {"rows": [dict(zip(table.columns, r, strict=True)) for r in table.values.tolist()]}
+        rows = {} if to_file else {"rows": table.to_dict(orient="records")}
         write_json({**summary, "out": out if to_file else None, **rows})
     elif not to_file:
         typer.echo(table.to_csv(index=False, lineterminator="\n"), nl=False)
@@ -168,20 +171,47 @@ def show_table(title: str, head: Sequence[str], lines: Sequence[Sequence[Any]], 
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(clean(title)), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(clean(title)) if title else None,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+    )
     for j, name in enumerate(head):
-        table.add_column(Text(clean(name)), justify="left" if j < left else "right", overflow="fold", no_wrap=j >= left)
+        # A column of words keeps its longest one whole, up to a name's usual length; a longer one is folded.
+        least = min(WORD, max([len(clean(line[j])) for line in lines], default=0)) if j < left else None
+        table.add_column(
+            Text(clean(name)),
+            justify="left" if j < left else "right",
+            overflow="fold",
+            min_width=least,
+            no_wrap=j >= left,
+        )
     for line in lines:
         table.add_row(*[Text(clean(cell)) for cell in line])
+    _console().print(table, "")
+
+
+def show_facts(facts: Mapping[str, str]) -> None:
+    """Print named values, one a line."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for name, value in facts.items():
+        table.add_row(Text(clean(f"  {name}")), Text(clean(value)))
     _console().print(table)
 
 
 def show_verdict(light: str, word: str, sentence: str) -> None:
-    """Print a verdict with its traffic light; in a pipe, where there is no colour, the word stands alone."""
+    """Print a verdict with its traffic light; in a pipe, which has no colour, one that is not green is named."""
     from rich.text import Text
 
-    text = Text.assemble(("● ", COLORS[light]), (clean(word), "bold"), f": {clean(sentence)}")
-    _console().print(text)
+    console = _console()
+    mark = "● " if console.is_terminal else "" if light == "green" else f"[{light}] "
+    console.print(Text.assemble((mark, COLORS[light]), (clean(word), "bold"), f": {clean(sentence)}"))
 
 
 def show(*sentences: str) -> None:
@@ -215,13 +245,13 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Advance]:
     quiet
         Whether to show nothing, as where a sampler has bars of its own.
     """
-    if quiet or not sys.stderr.isatty():
 
-        def listen(stage: str, share: float) -> None:
+    def listen(stage: str, share: float) -> None:
+        if share < 1:  # at the end it is too late: the work is done
             check_interrupted()
 
+    if quiet or not sys.stderr.isatty():
         yield listen
-        check_interrupted()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -233,11 +263,10 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Advance]:
         task = bar.add_task(Text(clean(title)).markup, total=1.0)
 
         def advance(stage: str, share: float) -> None:
-            check_interrupted()
+            listen(stage, share)
             bar.update(task, description=Text(clean(f"{title}: {stage}")).markup, completed=share)
 
         yield advance
-        check_interrupted()
 
 
 def sampler_bars() -> bool:

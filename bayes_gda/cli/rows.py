@@ -31,7 +31,7 @@ class PredictOptions:
     Parameters
     ----------
     prob
-        Posterior probability of the intervals.
+        Posterior probability of the intervals; 0 leaves them out.
     costs
         For decisions; None decides nothing.
     keep
@@ -81,13 +81,14 @@ def predict_rows(
     if gaps.any() and options.missing == "error":
         i = int(gaps.argmax())
         feature = encoding.feature_names[int(np.isnan(X[i]).argmax())]
+        more = f", and {gaps.sum() - 1} more rows have gaps" if gaps.sum() > 1 else ""
         raise DataError(
-            f"Row {i + 1} has no value for {feature!r}, and {int(gaps.sum()) - 1} more rows have gaps. Fill them in, or "
-            "use --missing blank to leave their predictions empty."
+            f"Row {i + 1} has no value for {feature!r}{more}. Fill them in, or use --missing blank to leave the "
+            "predictions of such rows empty."
         )
     names = getattr(estimator, "feature_names_in_", None)
-    complete = pd.DataFrame(X, columns=list(names)) if names is not None else pd.DataFrame(X)
-    complete = complete if names is not None else complete.to_numpy()
+    # scikit-learn wants names if and only if it was fitted with names.
+    complete: Any = X if names is None else pd.DataFrame(X, columns=list(names))
     out: dict[str, Any] = {"row": np.arange(1, len(X) + 1)}
     for name in options.keep:
         out[name] = frame[name].to_numpy()
@@ -115,9 +116,12 @@ def _answers(estimator: BayesianClassifier, X: Any, options: PredictOptions, adv
 def _answer(estimator: BayesianClassifier, X: Any, options: PredictOptions) -> dict[str, Any]:
     classes = estimator.classes_.tolist()
     P = estimator.predict_proba(X)
-    ends = estimator.predict_interval(X, prob=options.prob)
     out: dict[str, Any] = {"prediction": _objects([classes[k] for k in P.argmax(axis=1)])}
-    for name, values in (("p", P), ("low", ends[..., 0]), ("high", ends[..., 1])):
+    parts = {"p": P}
+    if options.prob:
+        ends = estimator.predict_interval(X, prob=options.prob)
+        parts |= {"low": ends[..., 0], "high": ends[..., 1]}
+    for name, values in parts.items():
         out |= {f"{name}[{label}]": values[:, k] for k, label in enumerate(classes)}
     if options.costs is not None:
         made = estimator.decide(X, options.costs.matrix, action_names=options.costs.actions)

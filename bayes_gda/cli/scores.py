@@ -141,17 +141,22 @@ def show_comparison(result: Comparison) -> None:
     scores, n, n_test = result.scores, result.train.n, result.test.n
     if scores.loo is not None:
         rows = [_score_line(name, line, ("stacking", "p_eff", "bad_k")) for name, line in scores.loo.iterrows()]
-        head = ("model", "elpd", "difference", "log score", "accuracy", "stacking", "p_eff", "bad k̂")
+        head = ("model", "elpd", "difference", "accuracy", "stacking", "p_eff", "bad k̂")
         show_table(f"Leave-one-out, {n} training rows", head, rows)
     if scores.held_out is not None:
-        rows = [_score_line(name, line, ("brier",)) for name, line in scores.held_out.iterrows()]
-        show_table(
-            f"Held-out, {n_test} rows", ("model", "elpd", "difference", "log score", "accuracy", "Brier"), rows
-        )
+        rows = [_score_line(name, line, ("log_score", "brier")) for name, line in scores.held_out.iterrows()]
+        show_table(f"Held-out, {n_test} rows", ("model", "elpd", "difference", "accuracy", "log score", "Brier"), rows)
     if scores.evidence is not None:
+        kinds = scores.evidence["of"].value_counts()  # one of its kind has nothing to be compared with
         what = {"joint": "p(X, y)", "conditional": "p(y | X)"}
         rows = [
-            (name, what[e["of"]], number(e["log_evidence"], 2), number(e["error"], 2), number(e["probability"], 3))
+            (
+                str(name),
+                what[e["of"]],
+                number(e["log_evidence"], 2),
+                number(e["error"], 2),
+                number(e["probability"], 3) if kinds[e["of"]] > 1 else "–",
+            )
             for name, e in scores.evidence.iterrows()
         ]
         show_table("Evidence", ("model", "of", "log evidence", "error", "probability"), rows, left=2)
@@ -163,12 +168,11 @@ def show_comparison(result: Comparison) -> None:
 
 
 def _score_line(name: Any, line: Any, more: Sequence[str]) -> tuple[str, ...]:
-    digits = {"stacking": 2, "p_eff": 1, "bad_k": 0, "brier": 3}
+    digits = {"stacking": 2, "p_eff": 1, "bad_k": 0, "log_score": 3, "brier": 3}
     return (
         str(name),
         number(line["elpd"], 1),
         f"{number(line['difference'], 1)} ± {number(line['difference_se'], 1)}",
-        number(line["log_score"], 3),
         f"{number(line['accuracy'], 3)} ± {number(line['accuracy_se'], 3)}",
         *(number(line[column], digits[column]) for column in more),
     )

@@ -1,11 +1,11 @@
 """What every command has in common: one line for what went wrong, an exit code, and nothing half done.
 
-    0      done
-    1      done, and the answer is no: `check` and `--strict` found something red
-    2      wrong input; the line says what and how to mend it
-    70     a mistake of ours; BAYES_GDA_DEBUG=1 shows where
-    130    Ctrl-C
-    141    the reader of our output went away
+0      done
+1      done, and the answer is no: `check` and `--strict` found something red
+2      wrong input; the line says what and how to mend it
+70     a mistake of ours; BAYES_GDA_DEBUG=1 shows where
+130    Ctrl-C
+141    the reader of our output went away
 """
 
 import os
@@ -98,7 +98,7 @@ def _explain(error: BaseException) -> int:
     if hasattr(error, "format_message"):  # Typer's, whose classes have moved between its versions
         context = getattr(error, "ctx", None)
         remedy = f" See: {context.command_path} --help" if context is not None else ""
-        say(f"Error: {_one_line(error.format_message())}{remedy}")
+        say(f"Error: {_one_line(error.format_message()).rstrip('.')}.{remedy}")
         return WRONG
     if isinstance(error, BayesGDAError):
         say(f"Error: {in_options(_one_line(error))}")

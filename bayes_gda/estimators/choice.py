@@ -17,6 +17,7 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
+from bayes_gda.estimators.refine import refine
 from bayes_gda.inference.laplace import GaussianPosterior
 from bayes_gda.inference.trust import LIGHTS, Trust, verdict_html
 from bayes_gda.prediction.classifier import FittedClassifier
@@ -163,6 +164,13 @@ class Problem(Protocol):
     def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
         """Weigh the Gaussian against the posterior."""
 
+    def log_density(self, w: Floats) -> Floats:
+        """Return the log posterior (S,), up to its evidence, at points (S, dim) in the Gaussian's coordinates."""
+
+    @property
+    def n(self) -> int:
+        """Rows that the log density sums over."""
+
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedClassifier:
         """Return the model whose posterior is the Gaussian."""
 
@@ -218,6 +226,8 @@ def _by_laplace(problem: Problem, settings: Settings) -> Fit | Trust | Verdict:
         return trust
     if trust.verdict == "needs-mcmc":
         _warn(str(trust))
+    elif isinstance(trust, Trust) and trust.verdict == "corrected" and not forced:
+        trust = refine(problem.log_density, trust, problem.n, settings.random_seed)
     evidence = (trust.log_evidence, trust.log_evidence_error) if isinstance(trust, Trust) else (np.nan, np.nan)
     if not problem.proper:
         evidence = (np.nan, np.nan)

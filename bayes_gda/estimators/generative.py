@@ -104,6 +104,15 @@ class GaussianProblem:
             random_seed=random_seed,
         )
 
+    def log_density(self, w: Floats) -> Floats:
+        """Return the log posterior (S,) at unconstrained coordinates (S, dim)."""
+        return Smoothed(self._density()).log_density(w)
+
+    @property
+    def n(self) -> int:
+        """The moments of a class count as a row, whatever the rows behind them."""
+        return self.moments.K
+
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> GaussianClassifier:
         """Return the model with draws of the Gaussian, mapped to means and covariances."""
         return self.from_draws(posterior.draw(settings.size, random_seed=settings.random_seed))

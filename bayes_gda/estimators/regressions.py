@@ -178,6 +178,15 @@ class WeightsProblem:
         rows = self.design.predictor()
         return assess(target, posterior, mean=mean, predictor=rows, tolerance=TOLERANCE, random_seed=random_seed)
 
+    def log_density(self, w: Floats) -> Floats:
+        """Return the log posterior (S,) of weights (S, dim)."""
+        return self.design.target(self.prior).log_density(w)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.design.Phi)
+
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> RegressionClassifier:
         """Return the model with the Gaussian itself."""
         return self.design.model(posterior=posterior)
@@ -194,7 +203,7 @@ class WeightsProblem:
         """Return the evidence by bridge sampling, or nan if the draws are too few."""
         assert isinstance(model, RegressionClassifier)
         assert model.draws is not None
-        return _bridge(self.design.target(self.prior).log_density, model.draws, chains)
+        return _bridge(self.log_density, model.draws, chains)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -228,6 +237,15 @@ class HierarchicalProblem:
         rows = _BehindScale(self.design.predictor())
         return assess(target, posterior, mean=mean, predictor=rows, tolerance=TOLERANCE, random_seed=random_seed)
 
+    def log_density(self, w: Floats) -> Floats:
+        """Return the log posterior (S,) of (log τ, w) (S, dim)."""
+        return Smoothed(self._density()).log_density(w)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.design.Phi)
+
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> RegressionClassifier:
         """Return the model with draws of the Gaussian."""
         return self.from_draws(posterior.draw(settings.size, random_seed=settings.random_seed))
@@ -246,7 +264,7 @@ class HierarchicalProblem:
         assert model.draws is not None
         assert model.tau is not None
         points = np.column_stack([np.log(model.tau), model.draws])
-        return _bridge(Smoothed(self._density()).log_density, points, chains)
+        return _bridge(self.log_density, points, chains)
 
     def _density(self) -> HierarchicalDensity:
         d = self.design

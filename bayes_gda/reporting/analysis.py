@@ -3,8 +3,8 @@
     split ──▶ each model by every method ──▶ each model on held-out rows ──▶ models against each other
                                                                               ──▶ the chosen model in detail
 
-The model is chosen by leave-one-out on the training rows, so that the held-out rows, which had no part in the choice,
-can judge it.
+The model is chosen by leave-one-out on the training rows, the simplest one of those that predict alike; the held-out
+rows, which had no part in the choice, can then judge it.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import BayesGDAError, ConvergenceError, DataError
-from bayes_gda.evaluation.calibration import calibration_table, log_score_rows, paired_difference
+from bayes_gda.evaluation.calibration import calibration_table, corp_decomposition, log_score_rows, paired_difference
 from bayes_gda.evaluation.compare import PosteriorComparison, compare_posteriors, compare_predictions
 from bayes_gda.evaluation.loo import Loo, exact_loo, psis_loo_discriminative
-from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_models
+from bayes_gda.evaluation.model_comparison import SMALL, Evidence, ModelComparison, ModelScore, compare_models
 from bayes_gda.evaluation.reliability import ReliabilityCurve, one_class, reliability_curve, top_label
 from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
 from bayes_gda.prediction.classifier import GaussianClassifier
@@ -46,6 +46,8 @@ MOST_NUMBERS, FEWEST_DRAWS = 20_000_000, 400
 ROW_DRAWS = 1000
 # Held-out rows whose predictions are held against the prior: the most uncertain ones are the ones that can flip.
 PRIOR_ROWS = 40
+# Sets of outcomes behind the test of calibration: its p-value is then known to 0.02 at 0.05.
+RESAMPLES = 499
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,6 +100,8 @@ class Detail:
         Entropy of each row's probabilities, split.
     curves
         Reliability curves of each class, and of the top label.
+    calibration_p_value
+        Chance that calibrated forecasts of the top label would look as miscalibrated as these.
     thresholds
         Cost of every threshold; None unless there are two classes and two actions that stand for them.
     sensitivity, prior_rows
@@ -107,6 +111,7 @@ class Detail:
     interval: Floats
     entropy: EntropySplit
     curves: dict[str, ReliabilityCurve]
+    calibration_p_value: float
     thresholds: ThresholdCurve | None
     sensitivity: Sensitivity
     prior_rows: tuple[int, ...]
@@ -196,8 +201,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         raise ConvergenceError("No model could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     with clock.stage("compare models"):
         comparison = compare_models({name: _score(m) for name, m in models.items()}, y=train.y, y_test=held.y)
-        assert comparison.loo is not None
-        best = str(comparison.loo.index[0])
+        best = _chosen(comparison, models)
     with clock.stage(f"{best} in detail"):
         detail = _detail(models[best], train, held, settings, costs)
         detail = replace(detail, sensitivity=_numbered(detail, sensitivities[best], numbers))
@@ -223,9 +227,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
 # ── One model ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _evaluate(
-    fitted: Fitted, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats
-) -> ModelAnalysis:
+def _evaluate(fitted: Fitted, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats) -> ModelAnalysis:
     compared = _compared(fitted.trees[fitted.method])
     several = len(fitted.trees) > 1
     log_P = fitted.model.log_probabilities(test.X)
@@ -307,6 +309,13 @@ def _score(model: ModelAnalysis) -> ModelScore:
     return ModelScore(candidate.family, loo=model.loo, held_out=model.log_probabilities, evidence=evidence)
 
 
+def _chosen(comparison: ModelComparison, models: dict[str, ModelAnalysis]) -> str:
+    """Return the model of fewest parameters among those that predict like the best by leave-one-out."""
+    assert comparison.loo is not None
+    alike = [str(name) for name, gap in comparison.loo["difference"].items() if not abs(gap) >= SMALL]
+    return min(alike, key=lambda name: models[name].fitted.candidate.parameters)
+
+
 def _sensitivity(
     model: ModelAnalysis, train: Dataset, rows: Floats | None, settings: ReportSettings, names: tuple[str, ...] = ()
 ) -> Sensitivity:
@@ -338,9 +347,7 @@ def _sensitivity(
 # ── The chosen model ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _detail(
-    model: ModelAnalysis, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats
-) -> Detail:
+def _detail(model: ModelAnalysis, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats) -> Detail:
     fitted, P = model.fitted.model, np.exp(model.log_probabilities)
     seed, size = settings.random_seed, min(settings.size, ROW_DRAWS)
     split_entropy = entropy(fitted, test.X, size=size, random_seed=seed)
@@ -356,10 +363,22 @@ def _detail(
         interval(fitted, test.X, prob=LEVEL, size=size, random_seed=seed),
         split_entropy,
         curves,
+        calibration_p_value(*top_label(P, test.y), random_seed=seed),
         _thresholds(P, test, costs),
         _sensitivity(model, train, test.X[rows], settings, names),
         tuple(int(i) for i in rows),
     )
+
+
+def calibration_p_value(p: Floats, outcome: Floats, *, random_seed: int) -> float:
+    """Return the chance that calibrated forecasts p (n,) have a CORP miscalibration as large as with `outcome` (n,).
+
+    Outcomes are drawn from the forecasts themselves, RESAMPLES times.
+    """
+    rng = np.random.default_rng(random_seed)
+    seen = corp_decomposition(p, outcome).miscalibration
+    drawn = [corp_decomposition(p, rng.random(len(p)) < p).miscalibration for _ in range(RESAMPLES)]
+    return (1 + sum(value >= seen for value in drawn)) / (1 + RESAMPLES)
 
 
 def _numbered(detail: Detail, parameters: Sensitivity, numbers: NDArray[np.intp]) -> Sensitivity:

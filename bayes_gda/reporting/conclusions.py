@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from bayes_gda.evaluation.reliability import ReliabilityCurve
+from bayes_gda.evaluation.model_comparison import SMALL
 from bayes_gda.inference.trust import Trust
 from bayes_gda.reporting.analysis import Analysis, ModelAnalysis
 from bayes_gda.reporting.candidates import Verdict
 from bayes_gda.reporting.settings import ReportSettings
-from bayes_gda.reporting.style import plain
 
 if TYPE_CHECKING:
     from bayes_gda.evaluation.diagnostics import Diagnosis
@@ -23,12 +22,11 @@ if TYPE_CHECKING:
 Light = Literal["green", "amber", "red"]
 # A gain beyond so many standard errors is more than noise, at about 95 %.
 BEYOND = 2.0
-# Calibration error, bias removed, that a user would notice, and one that would mislead: two and five percentage points.
-ECE_AMBER, ECE_RED = 0.02, 0.05
-# Share of rows whose curve may leave the 90 % band: twice and a half what chance does.
-OUTSIDE = 0.25
+# What calibrated forecasts would show less often is held against them; five percentage points mislead a user.
+CHANCE, ECE_RED = 0.05, 0.05
 # Held-out rows below which a calibration curve says next to nothing: its band is then wider than ± 0.15.
 FEW_ROWS = 50
+FAST = "Is the fast answer right for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +59,10 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
     found = [
         which_model(analysis),
         how_good(analysis),
-        *(approximation(model, settings) for model in analysis.models.values()),
+        *approximations(analysis.models, settings),
         calibrated(
-            float(chosen.calibration.loc[("top label", ""), "ece_debiased"]),
-            outside(analysis.detail.curves["top label"]),
+            *(float(chosen.calibration.loc[("top label", ""), name]) for name in ("ece", "ece_debiased")),
+            analysis.detail.calibration_p_value,
             analysis.test.n,
             estimator,
             settings,
@@ -80,39 +78,57 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
 
 def which_model(analysis: Analysis) -> Conclusion:
     """Name the model that predicts best by leave-one-out, and those that cannot be told from it."""
-    table, best = analysis.comparison.loo, analysis.chosen
+    table, chosen = analysis.comparison.loo, analysis.chosen
     assert table is not None
-    title = best.fitted.candidate.title
-    others = [str(name) for name in table.index[1:]]
-    near = [n for n in others if _alike(float(table.loc[n, "difference"]), float(table.loc[n, "difference_se"]))]
-    sentence = f"{title} ({best.name}) predicts best by leave-one-out on the {analysis.train.n} training rows"
-    if not others:
-        sentence = f"{title} ({best.name}) is the only model that was fitted"
-    elif near:
-        sentence += f"; {_listed(near)} cannot be told apart from it"
+    top, n = str(table.index[0]), analysis.train.n
+    alike = [str(name) for name, gap in table["difference"].items() if abs(gap) < SMALL and name != top]
+    name = f"{chosen.fitted.candidate.title} ({chosen.name})"
+    if len(table) == 1:
+        sentence = f"{name} is the only model that was fitted."
+    elif not alike:
+        second = table.iloc[1]
+        gap = f"{-second['difference']:.1f} ± {second['difference_se']:.1f}"
+        sentence = f"{name} predicts best by leave-one-out on the {n} training rows, {gap} in elpd before the next."
+    elif top == chosen.name:
+        sentence = f"{name} predicts best by leave-one-out on the {n} training rows; {_listed(alike)} predict alike."
     else:
-        sentence += ", by more than chance"
-    bad = {n: m.loo.n_bad for n, m in analysis.models.items() if m.loo.n_bad and n in [best.name, *near]}
+        others = [x for x in [top, *alike] if x != chosen.name]
+        sentence = (
+            f"{name} is the simplest of those that predict best by leave-one-out on the {n} training rows; "
+            f"{_listed(others)} predict alike."
+        )
+    bad = {m: a.loo.n_bad for m, a in analysis.models.items() if a.loo.n_bad and m in [top, *alike]}
+    return reliable(sentence, bad, bool(alike))
+
+
+def reliable(sentence: str, bad: Mapping[str, int], alike: bool) -> Conclusion:
+    """Give the light: whether leave-one-out can be relied upon.
+
+    Parameters
+    ----------
+    sentence
+        Which model was chosen.
+    bad
+        Rows with a bad k̂, of those models that came into question.
+    alike
+        Whether there is more than one of these.
+    """
+    topic = "Which model?"
     if bad:
         return Conclusion(
-            "Which model?",
+            topic,
             "amber",
-            f"{sentence}. But leave-one-out is unreliable for {sum(bad.values())} rows of {_listed(list(bad))}.",
+            f"{sentence} But leave-one-out is unreliable for {sum(bad.values())} rows of {_listed(list(bad))}.",
             "Compare the models by 10-fold cross-validation before you choose.",
             "bayes_gda.evaluation.model_comparison.kfold(data, fit_predict, folds=10)",
         )
-    step = "Use it, or the one of them that you can explain best." if near else "Use it."
-    return Conclusion("Which model?", "green", f"{sentence}.", step)
-
-
-def _alike(difference: float, se: float) -> bool:
-    from bayes_gda.evaluation.model_comparison import SMALL
-
-    return abs(difference) < SMALL or not abs(difference) > BEYOND * se
+    return Conclusion(topic, "green", sentence, "Use it, or the one that you can explain best." if alike else "Use it.")
 
 
 def how_good(analysis: Analysis) -> Conclusion:
     """Say how well the chosen model does on held-out rows, against forecasts by class shares alone."""
+    from bayes_gda.reporting.style import plain  # brings matplotlib with it
+
     table = analysis.comparison.held_out
     assert table is not None
     row = table.loc[analysis.best]
@@ -122,8 +138,8 @@ def how_good(analysis: Analysis) -> Conclusion:
     sentence = (
         f"On {analysis.test.n} held-out rows it names the right class for {_percent(row['accuracy'])} ± "
         f"{_percent(row['accuracy_se'])}; always saying “{plain(analysis.test.class_names[k], 40)}” would reach "
-        f"{_percent(counts[k] / counts.sum())}. Its mean log score is {row['log_score']:.3f}, that of the class shares "
-        f"alone {constant:.3f}: a gain of {gain:.3f} ± {error:.3f}."
+        f"{_percent(counts[k] / counts.sum())}. Its mean log score is {_signed(row['log_score'])}, that of the class "
+        f"shares alone {_signed(constant)}: a gain of {_signed(gain)} ± {error:.3f}."
     )
     return graded(sentence, gain, error, analysis.chosen.fitted.candidate.estimator)
 
@@ -154,24 +170,32 @@ def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusi
 # ── Approximation and sampler ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def approximation(model: ModelAnalysis, settings: ReportSettings) -> Conclusion:
-    """Say whether the fast approximation of a model can be trusted here."""
-    fitted = model.fitted
-    change = None
-    if model.predictions is not None and fitted.candidate.regression is None and "laplace" in model.predictions.index:
-        change = float(model.predictions.loc["laplace", "max_change"])
-    return judged(model.name, fitted.candidate.estimator, fitted.method, fitted.trust, settings, change=change)
+def approximations(models: Mapping[str, ModelAnalysis], settings: ReportSettings) -> list[Conclusion]:
+    """Say of each model whether its fast approximation can be trusted here; those that are exact share a line."""
+    exact = {name: m for name, m in models.items() if m.fitted.method == "exact"}
+    found = [_exact(exact)] if exact else []
+    for name, model in models.items():
+        if name not in exact:
+            fitted = model.fitted
+            assert fitted.trust is not None
+            found.append(judged(name, fitted.candidate.estimator, fitted.method, fitted.trust, settings))
+    return found
 
 
-def judged(
-    name: str,
-    estimator: str,
-    method: str,
-    trust: Trust | Verdict | None,
-    settings: ReportSettings,
-    *,
-    change: float | None = None,
-) -> Conclusion:
+def _exact(models: Mapping[str, ModelAnalysis]) -> Conclusion:
+    one = len(models) == 1
+    sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
+    tables = [m.predictions for m in models.values() if m.predictions is not None]
+    if moved := [float(t.loc["laplace", "max_change"]) for t in tables if "laplace" in t.index]:
+        sentence += f" Laplace's approximation would move a held-out probability by up to {max(moved):.3f}."
+    return Conclusion(_fast(_listed(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
+
+
+def _fast(name: str) -> str:
+    return f"{FAST} {name}?"
+
+
+def judged(name: str, estimator: str, method: str, trust: Trust | Verdict, settings: ReportSettings) -> Conclusion:
     """Give the light of a verdict, with what the report did about it.
 
     Parameters
@@ -183,16 +207,9 @@ def judged(
     trust
         The verdict on the fast approximation.
     settings
-        Whether MCMC ran.
-    change
-        Largest change of a probability by Laplace's approximation, where the exact one is known.
+        For the next call.
     """
-    topic = f"Is the fast answer right? {name}"
-    if method == "exact":
-        more = "" if change is None else f" Laplace's approximation would move a probability by up to {change:.3f}."
-        return Conclusion(topic, "green", f"The posterior is exact: nothing is approximated.{more}", "Use it.")
-    assert trust is not None
-    reason = trust.reason
+    topic, reason = _fast(name), trust.reason
     if trust.verdict == "trusted":
         return Conclusion(topic, "green", reason, "Use Laplace's approximation: it is enough here.")
     used = {"mcmc": "This report uses MCMC.", "corrected": "This report uses the corrected posterior."}.get(method, "")
@@ -260,23 +277,17 @@ def converged(
 # ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def outside(curve: ReliabilityCurve) -> float:
-    """Return the share of rows where the curve leaves the band of calibrated forecasts."""
-    band = curve.consistency
-    low, high = (np.interp(curve.forecast, band.forecast, side) for side in (band.lower, band.upper))
-    out = (curve.recalibrated < low) | (curve.recalibrated > high)
-    return float(curve.count @ out / curve.count.sum())
-
-
-def calibrated(ece: float, share: float, n: int, estimator: str, settings: ReportSettings) -> Conclusion:
+def calibrated(
+    ece: float, beyond: float, p_value: float, n: int, estimator: str, settings: ReportSettings
+) -> Conclusion:
     """Say whether probabilities can be taken at their word.
 
     Parameters
     ----------
-    ece
-        Calibration error of the most probable class, its bias removed.
-    share
-        Share of rows outside the band of calibrated forecasts.
+    ece, beyond
+        Calibration error of the most probable class; the same less what calibrated forecasts would show.
+    p_value
+        Chance that calibrated forecasts would look as miscalibrated as these.
     n
         Held-out rows.
     estimator, settings
@@ -284,23 +295,27 @@ def calibrated(ece: float, share: float, n: int, estimator: str, settings: Repor
     """
     topic = "Can its probabilities be taken at their word?"
     figures = (
-        f"the calibration error beyond chance is {_percent(max(ece, 0.0))}, and {_percent(share)} of the rows lie "
-        "where the reliability curve leaves its 90 % band"
+        f"promised and seen frequencies of the most probable class are {100 * ece:.1f} percentage points apart on "
+        f"average, where calibrated forecasts would be {100 * (ece - beyond):.1f} apart by chance"
     )
+    chance = f"these would look as bad or worse with probability {p_value:.2f}"
     if n < FEW_ROWS:
         return Conclusion(
             topic,
             "amber",
-            f"{n} held-out rows are too few to tell: {figures}.",
+            f"{n} held-out rows are too few to tell ({figures}; {chance}).",
             f"Hold out at least {FEW_ROWS} rows, or give a test set.",
             settings.command("report", "--test-size", str(FEW_ROWS)),
         )
-    if share <= OUTSIDE or ece < ECE_AMBER:
-        return Conclusion(topic, "green", f"Yes: {figures}.", "Read a probability of 0.7 as seven times in ten.")
+    if p_value >= CHANCE:
+        sentence = f"Nothing speaks against it: {figures}, and {chance}."
+        return Conclusion(topic, "green", sentence, "Read a probability of 0.7 as seven times in ten.")
     call = f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)"
-    if ece < ECE_RED:
-        return Conclusion(topic, "amber", f"Not quite: {figures}.", "Recalibrate, or quote them with care.", call)
-    return Conclusion(topic, "red", f"No: {figures}.", "Recalibrate before anyone acts on a probability.", call)
+    if beyond < ECE_RED:
+        sentence = f"Not quite: {figures}, and {chance}."
+        return Conclusion(topic, "amber", sentence, "Recalibrate, or quote them with care.", call)
+    sentence = f"No: {figures}, which is too far ({chance})."
+    return Conclusion(topic, "red", sentence, "Recalibrate before anyone acts on a probability.", call)
 
 
 def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
@@ -312,9 +327,11 @@ def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
     topic = "Does it hang on the prior?"
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
-    option = "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else "prior=bayes_gda.NIW(m, kappa, Psi, nu)"
+    option = (
+        "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else "prior=bayes_gda.NIW(m, kappa, Psi, nu)"
+    )
     option = option.replace("NIW(m, kappa, Psi, nu)", "NIG(m, kappa, a, b)") if "Naive" in estimator else option
-    light: Light = "red" if moved > len(table) / 2 else "amber" if table is not None else "amber"  # type: ignore[arg-type]
+    light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"
     step = sensitivity.next_step if light == "amber" else "Do not report one prior alone: show the results under two."
     return Conclusion(topic, light, sensitivity.reason, step, f"{estimator}({option}).fit(X, y)")
 
@@ -325,21 +342,26 @@ def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
 def what_next(found: list[Conclusion], chosen: ModelAnalysis, settings: ReportSettings) -> Conclusion:
     """Name the one thing to do now: the first red light that bears on the chosen model, else use it."""
     topic, name = "What next?", chosen.name
-    own = [c for c in found if not c.topic.startswith("Is the fast answer") or c.topic.endswith(f" {name}")]
+    own = [c for c in found if not c.topic.startswith(FAST) or c.topic == _fast(name)]
     reds = [c for c in own if c.light == "red"]
     if reds:
         return Conclusion(topic, "red", f"First settle: {reds[0].topic}", reds[0].step, reds[0].call)
-    ambers = [c for c in own if c.light == "amber"]
+    # What weighting corrects, a new fit corrects too.
+    ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
     call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
     sentence = f"Fit {chosen.fitted.candidate.title.lower()} to all rows, and predict new ones with it."
     if ambers:
-        return Conclusion(topic, "amber", f"{sentence} Keep in mind: {ambers[0].topic}", ambers[0].step, call)
+        return Conclusion(topic, "amber", f"{sentence} But first: {ambers[0].topic}", ambers[0].step, call)
     step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."
     return Conclusion(topic, "green", sentence, step, call)
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3f}".replace("-", "\u2212")
 
 
 def _listed(names: list[str]) -> str:

@@ -137,9 +137,7 @@ class Clock:
             self.done.append(name)
 
 
-def split(
-    data: Dataset, test: Dataset | None, settings: ReportSettings
-) -> tuple[Dataset, Dataset, NDArray[np.intp]]:
+def split(data: Dataset, test: Dataset | None, settings: ReportSettings) -> tuple[Dataset, Dataset, NDArray[np.intp]]:
     """Return training rows and held-out rows, complete and of the same columns and classes; the latter's numbers."""
     data.require_complete("The report")
     data.require_rows(2, "The report")

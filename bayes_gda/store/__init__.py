@@ -27,9 +27,7 @@ __all__ = ["load", "load_encoding", "save"]
 LIMIT = 10_000_000
 
 
-def save(
-    estimator: BayesianClassifier, path: str | os.PathLike[str], *, encoding: Encoding | None = None
-) -> None:
+def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encoding: Encoding | None = None) -> None:
     """Write a fitted estimator to one file.
 
     Whatever does not come back from the file as it went in is refused before the file is touched. A model that was

@@ -5,10 +5,9 @@
 It stands in the record of the file beside the estimator, under "encoding"; readers that do not look for it pass it by.
 """
 
-from typing import Any, get_args
+from typing import Any
 
 from bayes_gda.data.classes import check_labels
-from bayes_gda.data.columns import Kind
 from bayes_gda.data.encoding import Column, Encoding
 from bayes_gda.errors import DataError, StoreError
 from bayes_gda.store.codecs import decode, encode
@@ -33,7 +32,7 @@ def from_node(node: Any, n_features: int) -> Encoding:
 
 def _column(value: Any) -> Column:
     match value:
-        case (str(name), str(kind), tuple(levels)) if kind in get_args(Kind.__value__):
+        case (str(name), ("numeric" | "boolean" | "categorical") as kind, tuple(levels)):
             pass
         case _:
             raise StoreError("`encoding` must say name, kind and levels of every column.")
@@ -42,5 +41,7 @@ def _column(value: Any) -> Column:
     except DataError as error:
         raise StoreError(str(error)) from error
     if (kind == "categorical") != (len(levels) > 1) or len(set(levels)) < len(levels):
-        raise StoreError(f"`encoding` must give levels to categorical columns, two or more; column {name!r:.60} differs.")
+        raise StoreError(
+            f"`encoding` must give levels to categorical columns, two or more; column {name!r:.60} differs."
+        )
     return Column(name, kind, levels)

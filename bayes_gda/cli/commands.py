@@ -1,0 +1,362 @@
+"""The commands: what `--help` shows, and the way from arguments to calls. Heavy imports stand inside them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bayes_gda._version import __version__
+from bayes_gda.cli import options as o
+from bayes_gda.cli import outputs
+from bayes_gda.cli.shell import NO, Shell, say
+from bayes_gda.errors import DataError
+
+app = typer.Typer(
+    name="bayes-gda",
+    cls=Shell,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+# Lines end where they end, so that the examples can be read.
+_COSTS = """\
+[bold]A cost file[/bold] has a row for each action and a column for each true class;
+a benefit is a negative cost. As CSV, and the same as JSON:
+
+    action,benign,malignant
+    send home,0,50
+    operate,10,1
+
+    {"send home": {"benign": 0, "malignant": 50},
+     "operate": {"benign": 10, "malignant": 1}}
+
+Names may be left out if the actions are the classes, in their sorted order:
+two lines 0,50 and 10,0, or \\[[0, 50], [10, 0]].
+"""
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"bayes-gda {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Bayesian classifiers that tell you whether to believe them.
+
+    Exit codes: 0 done, 1 something is red, 2 wrong input, 130 interrupted.
+    """
+
+
+@app.command(epilog=_COSTS)
+def report(
+    data: o.Data,
+    target: o.Target = None,
+    models: o.Models = None,
+    out: Annotated[
+        str | None,
+        typer.Option("--out", "-o", metavar="DIR", show_default="reports/NAME", help="The folder of the report."),
+    ] = None,
+    test_size: o.TestSize = "0.3",
+    cost: o.CostFile = None,
+    quick: Annotated[bool, typer.Option("--quick", help="No MCMC: exact and Laplace only, in seconds.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Leave with exit code 1 if any light is red.")] = False,
+    json: o.Json = False,
+    categorical: o.Categorical = None,
+    drop: o.Drop = None,
+    missing: o.OnMissing = o.Missing.error,
+    sampler: o.SamplerOption = o.Sampler.pymc,
+    draws: o.Draws = 1000,
+    chains: o.Chains = 4,
+    seed: o.Seed = 0,
+) -> None:
+    """Write a report on DATA: conclusions, diagnostics, calibration, decisions, comparison of models."""
+    from pathlib import Path
+
+    from bayes_gda.cli import reports
+
+    name = data.removeprefix("example:") if data.startswith("example:") else Path(data).name.split(".")[0]
+    folder = outputs.check_report_folder(out if out is not None else str(Path("reports") / (name or "report")))
+    rows, costs = _read(data, target, categorical, drop, missing), None
+    if cost is not None:
+        costs = _costs(cost, rows.class_names)
+    settings: dict[str, Any] = {
+        "models": _names(models),
+        "test_size": _size(test_size),
+        "costs": None if costs is None else costs.matrix,
+        "quick": quick,
+        "sampler": sampler.value,
+        "draws": draws,
+        "chains": chains,
+        "random_seed": seed,
+        "data_name": data,
+        "target": target,
+    }
+    with outputs.progress("Report") as advance:
+        made = reports.write(rows, folder, {**settings, "progress": advance})
+    if json:
+        outputs.write_json(reports.as_json(made))
+    else:
+        reports.show_report(made)
+    if strict and made.light == "red":
+        raise typer.Exit(NO)
+
+
+@app.command()
+def fit(
+    data: o.Data,
+    model: Annotated[o.Model, typer.Option("--model", "-m", show_default=False, help="The model.")],
+    out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL.nc", show_default=False, help="The file to write.")],
+    target: o.Target = None,
+    json: o.Json = False,
+    categorical: o.Categorical = None,
+    drop: o.Drop = None,
+    missing: o.OnMissing = o.Missing.error,
+    inference: o.InferenceOption = o.Inference.auto,
+    prior_scale: o.PriorScale = None,
+    degree: o.Degree = None,
+    sampler: o.SamplerOption = o.Sampler.pymc,
+    draws: o.Draws = 1000,
+    chains: o.Chains = 4,
+    seed: o.Seed = 0,
+) -> None:
+    """Fit one model to DATA and save it; `predict` and `check` read the file, as do ArviZ and xarray."""
+    outputs.check_file(out, inputs=[data], stdout=False)
+    rows = _read(data, target, categorical, drop, missing)
+    from bayes_gda.cli import fits
+    from bayes_gda.cli.inputs import encoding_of
+    from bayes_gda.store import save
+
+    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree)
+    estimator = fits.fit_model(model.value, rows, how)
+    save(estimator, out, encoding=encoding_of(rows))
+    say(f"Wrote {out}.")
+    if json:
+        outputs.write_json({**fits.summary(estimator), "n": rows.n, "fingerprint": rows.fingerprint, "out": out})
+    else:
+        fits.show_fit(estimator)
+
+
+@app.command(epilog=_COSTS)
+def predict(
+    model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` wrote.")],
+    new: Annotated[
+        str,
+        typer.Argument(
+            metavar="NEW",
+            show_default=False,
+            help="A table that has the columns of the model, in any order; others are ignored.",
+        ),
+    ],
+    out: o.Rows = None,
+    cost: o.CostFile = None,
+    interval: Annotated[
+        float,
+        typer.Option(
+            "--interval",
+            metavar="PROB",
+            help="Probability of the credible intervals; 0 leaves them out, which is faster.",
+        ),
+    ] = 0.9,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="COL", show_default=False, help="A column of NEW to copy. May be repeated."),
+    ] = None,
+    missing: Annotated[
+        o.NewMissing,
+        typer.Option("--missing", help="What a missing value does: stop, or leave its row's answer empty."),
+    ] = o.NewMissing.error,
+    json: o.Json = False,
+) -> None:
+    """Predict the rows of NEW: class, probabilities with credible intervals, and decisions under costs.
+
+    The intervals say how well each probability is known. Far from all training rows the probability of a Gaussian
+    model, which also weighs parameters by how well they explain the row, may leave its interval.
+    """
+    outputs.check_file(out, inputs=[model, new])
+    from bayes_gda.cli import rows
+    from bayes_gda.cli.fits import model_name
+    from bayes_gda.cli.inputs import read_new_rows
+    from bayes_gda.store import load, load_encoding
+
+    if not 0 <= interval < 1:
+        raise DataError(f"`--interval` must be at least 0 and below 1; got {interval:g}. Use 0.9 for 90 %.")
+    estimator = load(model)
+    encoding = rows.model_encoding(estimator, load_encoding(model))
+    costs = None if cost is None else _costs(cost, estimator.classes_.tolist())
+    frame = read_new_rows(new, encoding)
+    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing.value)
+    with outputs.progress("Predicting") as advance:
+        table = rows.predict_rows(estimator, encoding, frame, options, advance)
+    counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}
+    summary = {"model": model_name(estimator), "n": len(table), "interval": interval, "predicted": counts}
+    outputs.write_rows(table, out, summary if json else None, "rows")
+
+
+@app.command()
+def compare(
+    data: o.Data,
+    target: o.Target = None,
+    models: o.Models = None,
+    test_size: o.TestSize = "0.3",
+    json: o.Json = False,
+    categorical: o.Categorical = None,
+    drop: o.Drop = None,
+    missing: o.OnMissing = o.Missing.error,
+    inference: o.InferenceOption = o.Inference.auto,
+    sampler: o.SamplerOption = o.Sampler.pymc,
+    draws: o.Draws = 1000,
+    chains: o.Chains = 4,
+    seed: o.Seed = 0,
+) -> None:
+    """Compare models on DATA: leave-one-out with stacking weights, held-out rows, evidence, and what they say."""
+    rows = _read(data, target, categorical, drop, missing)
+    from bayes_gda.cli import fits, scores
+
+    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed)
+    names = _names(models) or fits.default_models(rows.K)
+    with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
+        result = scores.compare(rows, names, _size(test_size), how, advance)
+    if json:
+        outputs.write_json(scores.as_json(result, data))
+    else:
+        scores.show_comparison(result)
+
+
+@app.command()
+def check(
+    model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` wrote.")],
+    strict: Annotated[bool, typer.Option("--strict", help="Let amber fail too.")] = False,
+    json: o.Json = False,
+) -> None:
+    """Say whether a saved model is to be believed; exit code 1 if not (red), for use in CI."""
+    from bayes_gda.cli import fits
+    from bayes_gda.store import load
+
+    estimator = load(model)
+    if json:
+        outputs.write_json(fits.summary(estimator))
+    else:
+        fits.show_fit(estimator)
+    if fits.light(estimator) == "red" or (strict and fits.light(estimator) == "amber"):
+        raise typer.Exit(NO)
+
+
+@app.command()
+def examples(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", show_default=False, help="The example to write; none lists them.")
+    ] = None,
+    out: o.Rows = None,
+    json: o.Json = False,
+    seed: o.Seed = 0,
+) -> None:
+    """List the example data sets, or write one as CSV; its last column, `class`, holds the classes."""
+    outputs.check_file(out)
+    from bayes_gda.data.examples import describe_example, example_names, load_example
+
+    if name is None:
+        if out is not None:
+            raise DataError("`-o` needs the name of an example. See: bayes-gda examples")
+        lines = [(known, describe_example(known)) for known in example_names()]
+        if json:
+            outputs.write_json([{"name": known, "description": text} for known, text in lines])
+        else:
+            outputs.show_table("", ("name", "what it is"), lines, left=2)
+        return
+    from bayes_gda.cli.rows import table_of
+
+    name = name.removeprefix("example:")
+    rows = load_example(name, random_seed=seed)
+    summary = {"name": name, "description": describe_example(name), "n": rows.n, "classes": list(rows.class_names)}
+    outputs.write_rows(table_of(rows), out, summary if json else None, "rows")
+
+
+@app.command()
+def simulate(
+    what: Annotated[
+        o.Simulation,
+        typer.Argument(
+            metavar="[WHAT]",
+            help="gaussian, with drawn means and covariances, or a textbook simulation: "
+            "lda-mixture, qda-mixture, three-spheres.",
+        ),
+    ] = o.Simulation.gaussian,
+    out: o.Rows = None,
+    n: Annotated[int, typer.Option("--n", min=1, max=10_000_000, help="Rows.")] = 1000,
+    d: Annotated[int | None, typer.Option("--d", min=1, max=1000, show_default="2", help="Features.")] = None,
+    classes: Annotated[
+        int | None, typer.Option("--classes", min=2, max=1000, show_default="2", help="Classes.")
+    ] = None,
+    separation: Annotated[
+        float | None,
+        typer.Option("--separation", min=0.0, show_default="1.5", help="sd of the class means, in sds of a class."),
+    ] = None,
+    shared: Annotated[bool, typer.Option("--shared", help="One covariance for all classes, as LDA has it.")] = False,
+    seed: o.Seed = 0,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, with the true parameters; the rows too if there is no -o.")
+    ] = False,
+) -> None:
+    """Simulate rows of Gaussian classes as CSV; the last column, `class`, holds the classes."""
+    outputs.check_file(out)
+    from bayes_gda.cli import rows
+
+    if what is o.Simulation.gaussian:
+        drawn, truth = rows.gaussian_rows(
+            n,
+            2 if d is None else d,
+            2 if classes is None else classes,
+            separation=1.5 if separation is None else separation,
+            shared=shared,
+            seed=seed,
+        )
+    else:
+        if shared or any(option is not None for option in (d, classes, separation)):
+            raise DataError(
+                f"`--d`, `--classes`, `--separation` and `--shared` are for gaussian; {what} is fixed. Leave them out."
+            )
+        drawn, truth = rows.textbook_rows(what.value, n, seed)
+    found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
+    summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
+    outputs.write_rows(rows.table_of(drawn), out, summary if json else None, "rows")
+
+
+# ── From text to values ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read(source: str, target: str | None, categorical: Any, drop: Any, missing: o.Missing) -> Any:
+    from bayes_gda.cli.inputs import TableOptions, read_data
+
+    return read_data(source, TableOptions(target, tuple(categorical or ()), tuple(drop or ()), missing.value))
+
+
+def _costs(path: str, class_names: Any) -> Any:
+    from bayes_gda.cli.inputs import read_costs
+
+    return read_costs(path, class_names)
+
+
+def _names(models: list[str] | None) -> tuple[str, ...] | None:
+    """Return the names of models, given with commas or one by one."""
+    names = [name.strip() for text in models or () for name in text.split(",") if name.strip()]
+    known = [model.value for model in o.Model]
+    for name in names:
+        if name not in known:
+            raise DataError(f"`--models` must be out of {', '.join(known)}; got {name!r}.")
+    return tuple(dict.fromkeys(names)) or None
+
+
+def _size(text: str) -> float | int:
+    """Return a share (0.3) or a number of rows (50)."""
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        raise DataError(f"`--test-size` must be a share such as 0.3 or a number of rows; got {text!r}.") from None

@@ -1,0 +1,172 @@
+"""The options that several commands share, each with the sentence that `--help` shows."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Model(StrEnum):
+    """The five models."""
+
+    lda = "lda"
+    qda = "qda"
+    naive = "naive"
+    logistic = "logistic"
+    softmax = "softmax"
+
+
+class Inference(StrEnum):
+    """The methods."""
+
+    auto = "auto"
+    exact = "exact"
+    laplace = "laplace"
+    mcmc = "mcmc"
+
+
+class Sampler(StrEnum):
+    """The samplers."""
+
+    pymc = "pymc"
+    nutpie = "nutpie"
+    numpyro = "numpyro"
+
+
+class Missing(StrEnum):
+    """What a missing value in the training data does."""
+
+    error = "error"
+    drop = "drop"
+
+
+class NewMissing(StrEnum):
+    """What a missing value in new rows does."""
+
+    error = "error"
+    blank = "blank"
+
+
+class Simulation(StrEnum):
+    """What can be simulated."""
+
+    gaussian = "gaussian"
+    lda_mixture = "lda-mixture"
+    qda_mixture = "qda-mixture"
+    three_spheres = "three-spheres"
+
+
+_TABLE = "The table"
+_FIT = "The computation"
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help="A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather) or example:NAME; `bayes-gda examples` lists "
+        "the names.",
+    ),
+]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COL",
+        show_default=False,
+        rich_help_panel=_TABLE,
+        help="The column that holds the classes. Needed for a file; an example knows its own.",
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categorical",
+        metavar="COL",
+        show_default=False,
+        rich_help_panel=_TABLE,
+        help="A column to take as categorical even if it looks numeric. May be repeated.",
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop",
+        metavar="COL",
+        show_default=False,
+        rich_help_panel=_TABLE,
+        help="A column to leave out, such as an identifier. May be repeated.",
+    ),
+]
+OnMissing = Annotated[
+    Missing,
+    typer.Option("--missing", rich_help_panel=_TABLE, help="What a missing value does: stop, or drop its row."),
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--models",
+        metavar="NAMES",
+        show_default=False,
+        help="Out of lda, qda, naive, logistic, softmax; separated by commas. Default: all that apply.",
+    ),
+]
+TestSize = Annotated[
+    str,
+    typer.Option(
+        "--test-size", metavar="SIZE", help="Share of the rows to hold out, between 0 and 1, or their number."
+    ),
+]
+CostFile = Annotated[
+    str | None,
+    typer.Option(
+        "--cost",
+        metavar="FILE",
+        show_default=False,
+        help="Costs of decisions, CSV or JSON: one row an action, one column a true class. See below.",
+    ),
+]
+InferenceOption = Annotated[
+    Inference,
+    typer.Option(
+        "--inference",
+        rich_help_panel=_FIT,
+        help="auto: exact where there is a closed form, else Laplace, checked and corrected, else MCMC.",
+    ),
+]
+SamplerOption = Annotated[
+    Sampler,
+    typer.Option("--sampler", rich_help_panel=_FIT, help="Which NUTS, for MCMC; nutpie and numpyro if installed."),
+]
+Draws = Annotated[int, typer.Option("--draws", min=1, rich_help_panel=_FIT, help="Draws of each chain.")]
+Chains = Annotated[int, typer.Option("--chains", min=1, rich_help_panel=_FIT, help="Number of chains.")]
+Seed = Annotated[
+    int, typer.Option("--seed", min=0, max=2**32 - 1, rich_help_panel=_FIT, help="The same seed gives the same answer.")
+]
+PriorScale = Annotated[
+    str | None,
+    typer.Option(
+        "--prior-scale",
+        metavar="SCALE",
+        show_default="2.5",
+        rich_help_panel=_FIT,
+        help="logistic, softmax: sd of the slopes' prior, or hierarchical, or empirical-bayes.",
+    ),
+]
+Degree = Annotated[
+    int | None,
+    typer.Option(
+        "--degree",
+        min=1,
+        max=5,
+        show_default="1",
+        rich_help_panel=_FIT,
+        help="logistic, softmax: degree of the polynomial features.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+Rows = Annotated[
+    str | None,
+    typer.Option("--out", "-o", metavar="FILE", show_default="stdout", help="The CSV file to write; - is stdout."),
+]

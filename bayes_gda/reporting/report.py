@@ -1,0 +1,193 @@
+"""The report: one page that can be handed on, with its numbers, figures and posteriors beside it.
+
+    out/index.html      all there is to read, in one file that asks for nothing from the network
+        report.json     every number of it
+        figures/*.svg
+        posterior/*.nc  draws of each model, for ArviZ
+
+It is built beside `out` and put in its place when it is whole: a failure leaves the old report as it was.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import StoreError
+from bayes_gda.reporting.analysis import Analysis, analyse
+from bayes_gda.reporting.conclusions import Conclusion, conclude
+from bayes_gda.reporting.content import content
+from bayes_gda.reporting.rendering import render
+from bayes_gda.reporting.settings import ReportSettings
+
+__all__ = ["Report", "ReportSettings", "write_report"]
+
+PAGE, NUMBERS = "index.html", "report.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """A report that was written.
+
+    Parameters
+    ----------
+    folder
+        Where it is.
+    conclusions
+        What it concludes.
+    numbers
+        All values, as in report.json.
+    analysis
+        Everything behind it: fitted models, posteriors, comparisons.
+    """
+
+    folder: Path
+    conclusions: tuple[Conclusion, ...]
+    numbers: dict[str, Any]
+    analysis: Analysis
+
+    @property
+    def page(self) -> Path:
+        """The page to open."""
+        return self.folder / PAGE
+
+    @property
+    def light(self) -> str:
+        """The worst light: green, amber or red."""
+        return max((c.light for c in self.conclusions), key=("green", "amber", "red").index)
+
+
+def write_report(
+    data: Dataset,
+    out: "str | os.PathLike[str]",
+    *,
+    settings: ReportSettings | None = None,
+    title: str | None = None,
+    test: Dataset | None = None,
+) -> Report:
+    """Fit all models that apply, hold them against each other, and write the report.
+
+    Parameters
+    ----------
+    data
+        Rows; some are held out unless `test` is given.
+    out
+        Folder for the report; an older report there is replaced when the new one is whole.
+    settings
+        Which models, how much to compute; None for all models with MCMC.
+    title
+        Of the page; None for a plain one.
+    test
+        Held-out rows of your own.
+    """
+    settings = ReportSettings() if settings is None else settings
+    folder = Path(out)
+    check_folder(folder)
+    analysis = analyse(data, settings, test=test)
+    clock = analysis.clock
+    conclusions = conclude(analysis)
+    numbers = content(analysis, conclusions, title or "Which class, and how sure?")
+    with replaced(folder) as new:
+        with clock.stage("draw figures"):
+            images = _draw(analysis, numbers, new / "figures")
+        with clock.stage("write"):
+            _write_posteriors(analysis, new / "posterior")
+        total = sum(clock.seconds.values())
+        numbers["reproduce"]["timings"] = [
+            {"stage": stage, "seconds": seconds, "share": seconds / total} for stage, seconds in clock.seconds.items()
+        ] + [{"stage": "altogether", "seconds": total, "share": 1.0}]
+        text = json.dumps(numbers, ensure_ascii=False, indent=1, allow_nan=False)
+        (new / NUMBERS).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+        (new / PAGE).write_text(render(numbers, images), encoding="utf-8", errors="xmlcharrefreplace")
+    settings.progress("done", 1.0)
+    return Report(folder, conclusions, numbers, analysis)
+
+
+def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str, bytes]:
+    """Draw and save the figures, add their words to the values, and return the files by name."""
+    from bayes_gda.reporting.figures import figures
+    from bayes_gda.reporting.plots import save
+
+    folder.mkdir()
+    images, lines = {}, []
+    for figure in figures(analysis):
+        path = save(figure.plot, folder / f"{figure.name}.svg")
+        images[figure.name] = path.read_bytes()
+        width, height = figure.plot.figure.get_size_inches()
+        lines.append(
+            {
+                "name": figure.name,
+                "section": figure.section,
+                "title": figure.title,
+                "caption": figure.plot.caption,
+                "alt": figure.plot.alt,
+                # In CSS pixels: the browser keeps the room free before the image is there.
+                "width": round(96 * float(width)),
+                "height": round(96 * float(height)),
+            }
+        )
+    numbers["figures"] = lines
+    return images
+
+
+def _write_posteriors(analysis: Analysis, folder: Path) -> None:
+    """Write the draws behind each model's predictions, and those of the sampler if they are others."""
+    import xarray as xr
+
+    folder.mkdir()
+    for name, model in analysis.models.items():
+        fitted = model.fitted
+        for method in dict.fromkeys([fitted.method, *(["mcmc"] if fitted.tree is not None else [])]):
+            source = fitted.trees[method]
+            kept = ("posterior", "sample_stats", "log_prior")
+            tree = xr.DataTree.from_dict({g: source[g].to_dataset() for g in kept if g in source.children})
+            tree.attrs = {"model": name, "method": method, "fingerprint": analysis.train.fingerprint}
+            packed = {
+                group: {str(v): {"zlib": True, "shuffle": True} for v in node.to_dataset().data_vars}
+                for group, node in tree.children.items()
+            }
+            tree.to_netcdf(
+                folder / f"{name}-{method}.nc", engine="h5netcdf", encoding={f"/{g}": e for g, e in packed.items()}
+            )
+
+
+# ── All or nothing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_folder(folder: Path) -> None:
+    """Raise unless a report may be written here: nothing there, an empty folder, or an older report."""
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise StoreError(f"`out` must be a folder; {str(folder)!r} is a file. Choose another name.")
+    if any(folder.iterdir()) and not (folder / NUMBERS).exists():
+        raise StoreError(f"`out` must be empty or hold an older report; {str(folder)!r} holds other files.")
+
+
+@contextmanager
+def replaced(folder: Path) -> Iterator[Path]:
+    """Give a new folder to write to, which takes the place of `folder` at the end, if nothing was raised."""
+    target = folder.absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # A sibling, so that it can be renamed into place: another disk would have to be copied to.
+    room = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    try:
+        new, old = room / "new", room / "old"
+        new.mkdir()
+        yield new
+        if target.exists():
+            target.rename(old)
+        try:
+            new.rename(target)
+        except OSError:
+            if old.exists():
+                old.rename(target)
+            raise
+    finally:
+        shutil.rmtree(room, ignore_errors=True)

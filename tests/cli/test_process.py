@@ -1,0 +1,102 @@
+"""The command line as a process of its own: exit codes, pipes, Ctrl-C, and how soon the help is there."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "bayes_gda.cli"]
+HEAVY = {"numpy", "pandas", "scipy", "sklearn", "pymc", "matplotlib", "xarray", "arviz"}
+
+
+def start(*args, **kwargs):
+    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, encoding="utf-8", timeout=120, **kwargs)
+
+
+def test_help_is_there_at_once():
+    times = []
+    for _ in range(2):
+        begun = time.perf_counter()
+        done = start("--help")
+        times.append(time.perf_counter() - begun)
+        assert done.returncode == 0
+        assert done.stderr == ""
+    assert min(times) < 2  # 0.4 s where nothing else runs; this catches a heavy import on a busy machine
+
+
+def test_the_commands_are_known_without_heavy_imports():
+    code = "import sys; import bayes_gda.cli.commands; print(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(done.stdout.split())
+
+
+def test_exit_codes_and_streams():
+    good = start("examples", "--json")
+    assert good.returncode == 0
+    assert good.stderr == ""
+    assert json.loads(good.stdout)[0]["name"] == "lda-mixture"
+    bad = start("check", "no\nsuch\x1b[31m.nc")
+    assert bad.returncode == 2
+    assert bad.stdout == ""
+    assert bad.stderr.count("\n") == 1
+    assert bad.stderr.startswith("Error: ")
+    assert "\x1b" not in bad.stderr
+    assert start().returncode == 2  # no command: the help
+
+
+def test_a_stream_that_cannot_hold_a_name(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("π,y\n" + "".join(f"{i % 7}.{i},{'é' if i % 2 else 'ü'}\n" for i in range(20)), encoding="utf-8")
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = start("fit", str(path), "-t", "y", "-m", "lda", "-o", str(tmp_path / "m.nc"), "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    assert "\\u03c0" in done.stdout
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGPIPE")
+def test_a_reader_that_goes_away_is_no_error():
+    process = subprocess.Popen(
+        [*COMMAND, "simulate", "--n", "200000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "x1,x2,class\n"
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 141
+
+
+SLOW = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+import bayes_gda.estimators.gaussian as g
+def fit(self, X, y):
+    print("ready", flush=True)
+    try:
+        time.sleep(60)
+    except KeyboardInterrupt:
+        {answer}
+g.BayesianLDA.fit = fit
+from bayes_gda.cli import main
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
+@pytest.mark.parametrize("answer", ["raise", "return self"])  # a sampler returns what it has
+def test_ctrl_c_writes_nothing(tmp_path, answer):
+    args = ["fit", "example:iris", "-m", "lda", "-o", str(tmp_path / "m.nc")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", SLOW.format(answer=answer), *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "Interrupted; nothing was written.\n")
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,29 @@
+"""The command line in this process: run a command, and hold it to its promises."""
+
+import json
+
+from typer.testing import CliRunner
+
+from bayes_gda.cli.commands import app
+
+
+def run(*args, code=0):
+    """Run a command that shall leave with `code`; what went wrong is one line, and no traceback."""
+    result = CliRunner().invoke(app, [str(a) for a in args], prog_name="bayes-gda")
+    assert result.exit_code == code, (result.exit_code, result.stdout, result.stderr, result.exception)
+    assert "Traceback" not in result.stdout + result.stderr
+    if code in (2, 70):
+        errors = [line for line in result.stderr.splitlines() if line.startswith("Error: ")]
+        assert len(errors) == 1
+        assert result.stderr.splitlines()[-1] == errors[0]
+        assert not result.stdout
+    return result
+
+
+def run_json(*args, code=0):
+    """Run a command with --json and return what it printed, of which no number may be nan."""
+
+    def refuse(constant):
+        raise AssertionError(constant)
+
+    return json.loads(run(*args, "--json", code=code).stdout, parse_constant=refuse)

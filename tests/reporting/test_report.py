@@ -1,0 +1,296 @@
+"""The report: numbers equal those of report.json and of other libraries, names are text, and it is whole or not there."""
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+from reporting.report_pages import HOSTILE, HOSTILE_CLASSES, Page, data, folder, page, report
+from sklearn.metrics import accuracy_score, log_loss
+
+from bayes_gda.data.moments import Moments
+from bayes_gda.errors import DataError, StoreError
+from bayes_gda.inference.exact import lda_posterior
+from bayes_gda.inference.priors import NIW
+from bayes_gda.prediction.decisions import decide
+from bayes_gda.reporting import report as module
+from bayes_gda.reporting.rendering import TABLES, lookup, number
+from bayes_gda.reporting.report import ReportSettings, write_report
+
+NAMES = ("iris", "pima", "hostile")
+SECTIONS = [
+    "conclusions", "data", "models", "sampling", "posteriors", "predictions", "calibration", "decisions",
+    "comparison", "sensitivity", "reproduce",
+]  # fmt: skip
+# Half a unit of the last digit shown, by kind of number.
+ROUNDING = {"int": 0.5, "f1": 0.05, "f2": 0.005, "f3": 0.0005, "f4": 0.00005, "pct": 0.05}
+
+
+# ── Numbers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_number_on_the_page_is_the_one_in_the_file(name):
+    tree = json.loads((report(name).folder / "report.json").read_text(encoding="utf-8"))
+    numbers = page(name).numbers
+    assert len(numbers) > 250
+    for key, kind, text in numbers:
+        truth = lookup(tree, key)
+        if truth is None:
+            assert text == "–"
+            continue
+        shown = float(text.replace("\u2212", "-").replace("\u202f", "").removesuffix(" %"))
+        if kind == "g3":
+            assert shown == pytest.approx(truth, rel=0.005 if 1e-3 <= abs(truth) < 1e6 else 0.05), key
+        else:
+            assert abs(shown - (100 * truth if kind == "pct" else truth)) <= ROUNDING[kind] * 1.0001, key
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_file_is_plain_json(name):
+    text = (report(name).folder / "report.json").read_text(encoding="utf-8")
+
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    assert json.loads(text, parse_constant=refuse) == report(name).numbers
+
+
+def test_scores_are_those_of_scikit_learn():
+    train, test = data("pima").split(0.3, 0)
+    moments = Moments.from_arrays(train.X, train.y, train.K)
+    joint = lda_posterior(moments, NIW.default(moments)).log_joint(test.X)
+    P = np.exp(joint - np.logaddexp(*joint.T)[:, None])
+    [line] = [x for x in report("pima").numbers["comparison"]["held_out"] if x["model"] == "lda"]
+    assert line["log_score"] == pytest.approx(-log_loss(test.y, P), rel=1e-9)
+    assert line["accuracy"] == accuracy_score(test.y, P.argmax(axis=1))
+    [costs] = [x for x in report("pima").numbers["decisions"]["models"] if x["model"] == "lda"]
+    C = np.array([[0, 5], [1, 0]])
+    made = decide(P, C)
+    assert costs["realised_loss"] == pytest.approx(np.mean([C[a, k] for a, k in zip(made.action, test.y, strict=True)]))
+    assert costs["expected_loss"] == pytest.approx((P @ C.T).min(axis=1).mean())
+
+
+def test_the_model_is_chosen_by_leave_one_out_on_training_rows():
+    for name in NAMES:
+        table = report(name).numbers["comparison"]["loo"]
+        assert report(name).numbers["chosen"]["name"] == max(table, key=lambda x: x["elpd"])["model"]
+
+
+def test_row_numbers_lead_back_to_the_table():
+    given, analysis = data("iris"), report("iris").analysis
+    np.testing.assert_array_equal(given.X[analysis.rows], analysis.test.X)
+    np.testing.assert_array_equal(given.y[analysis.rows], analysis.test.y)
+
+
+def test_posteriors_can_be_read_and_have_the_exact_mean():
+    tree = xr.open_datatree(report("iris").folder / "posterior" / "lda-exact.nc", engine="h5netcdf")
+    train = data("iris").split(0.3, 0)[0]
+    moments = Moments.from_arrays(train.X, train.y, train.K)
+    exact = lda_posterior(moments, NIW.default(moments))
+    mu = tree["posterior"]["mu"]
+    error = mu.std(("chain", "draw")).to_numpy() / np.sqrt(1000)
+    assert (np.abs(mu.mean(("chain", "draw")).to_numpy() - exact.m) < 5 * error).all()
+    assert list(mu["feature"].to_numpy()) == list(train.feature_names)
+    tree.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "text"),
+    [
+        (None, "f3", "–"),
+        (0.12345, "f3", "0.123"),
+        (-0.5, "f1", "\u22120.5"),
+        (-0.0001, "f2", "0.00"),
+        (0.5, "pct", "50.0 %"),
+        (1234.0, "int", "1234"),
+        (12345.6, "int", "12\u202f346"),
+        (12345.6, "g3", "12\u202f346"),
+        (0.00001234, "g3", "1.2e\u221205"),
+        (0.0, "g3", "0"),
+    ],
+)
+def test_numbers_are_written_as_people_do(value, kind, text):
+    assert number(value, kind) == text
+
+
+def test_unknown_kinds_of_numbers_are_refused():
+    with pytest.raises(DataError, match="`kind`"):
+        number(1.0, "f9")
+
+
+# ── The page ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_links_lead_somewhere_and_sections_are_in_order(name):
+    ids = page(name).attributes("id")
+    assert len(set(ids)) == len(ids)
+    links = page(name).attributes("href")
+    assert [link.removeprefix("#") for link in links] == SECTIONS
+    assert all(link.startswith("#") and link[1:] in ids for link in links)
+    assert [i for i in ids if i in SECTIONS] == SECTIONS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_asked_of_the_network(name):
+    text = report(name).page.read_text(encoding="utf-8")
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in page(name).attributes("src"))
+    assert not re.search(r"""(src|href|url)\s*[=(]\s*["']?\s*(https?:)?//""", text)
+    tags = {tag for tag, _ in page(name).tags}
+    assert not tags & {"script", "link", "iframe", "object", "embed", "form"}
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_have_words_and_files(name):
+    images = [attrs for tag, attrs in page(name).tags if tag == "img"]
+    assert len(images) >= 12
+    assert all(len(attrs["alt"]) > 30 for attrs in images)
+    told = report(name).numbers["figures"]
+    assert len(told) == len(images)
+    assert {f"{f['name']}.svg" for f in told} == {p.name for p in (report(name).folder / "figures").iterdir()}
+
+
+def test_hostile_names_are_text():
+    text = report("hostile").page.read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "<img src=x" not in text
+    assert "<b>Hostile" not in text
+    shown = "".join(page("hostile").text)
+    for name in (*HOSTILE, *HOSTILE_CLASSES):
+        assert name in shown  # in full: the page cuts by style, not by letters
+    names = [(attrs.get("title"), tag) for tag, attrs in page("hostile").tags if attrs.get("class") == "name"]
+    assert names
+    assert {tag for _, tag in names} == {"bdi"}
+    assert "49" not in [n for n, _ in names]  # no template was evaluated
+    assert all(attr is None or not attr.startswith("on") for _, attrs in page("hostile").tags for attr in attrs)
+
+
+def test_tables_have_a_column_for_each_number():
+    """A key that is not in the rows would have failed under StrictUndefined; here: no table is without numbers."""
+    for columns in TABLES.values():
+        assert len({c.key for c in columns}) == len(columns)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_not_green_names_its_call(name):
+    for line in report(name).numbers["conclusions"]:
+        assert line["call"] or line["light"] == "green", line
+    assert report(name).light in ("green", "amber", "red")
+
+
+# ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def small(out, **settings):
+    options = {"quick": True, "draws": 100, "models": ("lda",)} | settings
+    return write_report(data("iris"), out, settings=ReportSettings(**options))
+
+
+def test_the_same_seed_gives_the_same_report_and_progress_is_told(tmp_path):
+    told = []
+    first = small(tmp_path / "a")
+    second = small(tmp_path / "b", progress=lambda stage, fraction: told.append((stage, fraction)))
+    for found in (first, second):
+        found.numbers["reproduce"].pop("timings")
+    assert json.dumps(first.numbers) == json.dumps(second.numbers)
+    fractions = [fraction for _, fraction in told]
+    assert fractions == sorted(fractions)
+    assert told[0][1] == 0.0
+    assert told[-1] == ("done", 1.0)
+    figure = "figures/projection.svg"
+    assert (first.folder / figure).read_bytes() == (second.folder / figure).read_bytes()
+
+
+def test_a_failure_leaves_the_old_report(tmp_path, monkeypatch):
+    out = tmp_path / "out"
+    old = small(out).page.read_bytes()
+
+    def fail(*args):
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "render", fail)
+        with pytest.raises(RuntimeError, match="broken"):
+            small(out)
+    assert (out / "index.html").read_bytes() == old
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    small(out)  # and a good one takes its place
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def test_other_files_are_not_overwritten(tmp_path):
+    (tmp_path / "thesis.tex").write_text("ten years")
+    with pytest.raises(StoreError, match="holds other files"):
+        small(tmp_path)
+    with pytest.raises(StoreError, match="is a file"):
+        small(tmp_path / "thesis.tex")
+
+
+def test_a_quick_report_does_not_import_pymc(tmp_path):
+    code = (
+        "import sys; from bayes_gda import load_example\n"
+        "from bayes_gda.reporting.report import ReportSettings, write_report\n"
+        "assert 'matplotlib' not in sys.modules and 'arviz_stats' not in sys.modules\n"
+        f"write_report(load_example('iris'), {str(tmp_path / 'out')!r}, settings=ReportSettings(quick=True, draws=100,"
+        " models=('naive', 'softmax')))\n"
+        "assert 'pymc' not in sys.modules and 'pytensor' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_test_set_of_ones_own_is_used(tmp_path):
+    train, test = data("iris").split(0.4, 3)
+    settings = ReportSettings(quick=True, draws=100, models=("lda",))
+    found = write_report(train, tmp_path / "out", settings=settings, test=test)
+    assert found.numbers["data"]["test_given"]
+    assert found.numbers["data"]["train_rows"] == 90
+    with pytest.raises(DataError, match="`test` must have the features"):
+        write_report(train, tmp_path / "other", settings=settings, test=data("pima"))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"models": ("lda", "svm")}, "`models` must be"),
+        ({"models": ()}, "`models` must be"),
+        ({"draws": 10}, "`draws` must be"),
+        ({"chains": 0}, "`chains` must be"),
+    ],
+)
+def test_settings_are_checked(options, match):
+    with pytest.raises(DataError, match=match):
+        ReportSettings(**options)
+
+
+def test_models_and_costs_are_held_to_the_classes(tmp_path):
+    with pytest.raises(DataError, match="logistic, which needs two classes"):
+        small(tmp_path / "a", models=("logistic",))
+    with pytest.raises(DataError, match=r"`costs` must be \(A, 3\)"):
+        small(tmp_path / "a", costs=[[0, 1], [1, 0]])
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_full_report_has_the_sampler_and_all_methods(tmp_path):
+    settings = ReportSettings(draws=300, chains=2, models=("naive", "logistic", "softmax"))
+    found = write_report(data("pima"), tmp_path / "full", settings=settings)
+    tree = found.numbers
+    assert [line["model"] for line in tree["sampling"]] == ["naive", "logistic", "softmax"]
+    by = {m["name"]: m for m in tree["models"]}
+    assert {x["method"] for x in by["logistic"]["predictions"]} == {"probit", "reference", "corrected", "mcmc"}
+    assert {x["method"] for x in by["naive"]["predictions"]} == {"exact", "laplace", "mcmc"}
+    exact, *others = by["naive"]["evidence"]
+    assert exact["method"] == "exact"
+    assert all(abs(x["difference"]) < 0.3 for x in others)
+    bridge = by["logistic"]["evidence"][0]
+    assert bridge["method"] == "bridge"
+    assert {f["name"] for f in tree["figures"]} >= {"traces", "energy", "ess"}
+    Page(found.page.read_text(encoding="utf-8"))
+    assert (found.folder / "posterior" / "naive-mcmc.nc").exists()
+
+
