@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from bayes_gda.data.examples import load_example
     from bayes_gda.data.moments import Moments
     from bayes_gda.data.table import Dataset, read_table
-    from bayes_gda.errors import BayesGDAError, ConvergenceError, DataError, MissingDependencyError, PriorError
+    from bayes_gda.errors import (
+        BayesGDAError,
+        ConvergenceError,
+        DataError,
+        InferenceWarning,
+        MissingDependencyError,
+        PriorError,
+        StoreError,
+    )
+    from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
+    from bayes_gda.estimators.logistic import BayesianLogisticRegression
     from bayes_gda.evaluation.compare import compare_posteriors
     from bayes_gda.evaluation.diagnostics import diagnose
     from bayes_gda.evaluation.model_comparison import compare_models
@@ -21,15 +31,22 @@ if TYPE_CHECKING:
     from bayes_gda.inference.adapter import laplace, trust
     from bayes_gda.inference.mcmc import sample
     from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
+    from bayes_gda.reporting.report import write_report
+    from bayes_gda.store import load, save
 
 # Where each public name lives.
 _HOME = {
     "BayesGDAError": "errors",
+    "BayesianLDA": "estimators.gaussian",
+    "BayesianLogisticRegression": "estimators.logistic",
+    "BayesianNaiveGaussian": "estimators.gaussian",
+    "BayesianQDA": "estimators.gaussian",
     "ConvergenceError": "errors",
     "DataError": "errors",
     "Dataset": "data.table",
     "Dirichlet": "inference.priors",
     "HierarchicalScale": "inference.priors",
+    "InferenceWarning": "errors",
     "LKJ": "inference.priors",
     "MissingDependencyError": "errors",
     "Moments": "data.moments",
@@ -37,15 +54,19 @@ _HOME = {
     "NIW": "inference.priors",
     "Normal": "inference.priors",
     "PriorError": "errors",
+    "StoreError": "errors",
     "compare_models": "evaluation.model_comparison",
     "compare_posteriors": "evaluation.compare",
     "diagnose": "evaluation.diagnostics",
     "laplace": "inference.adapter",
+    "load": "store",
     "load_example": "data.examples",
     "prior_sensitivity": "evaluation.sensitivity",
     "read_table": "data.table",
     "sample": "inference.mcmc",
+    "save": "store",
     "trust": "inference.adapter",
+    "write_report": "reporting.report",
 }
 
 __all__ = [
@@ -53,25 +74,34 @@ __all__ = [
     "NIG",
     "NIW",
     "BayesGDAError",
+    "BayesianLDA",
+    "BayesianLogisticRegression",
+    "BayesianNaiveGaussian",
+    "BayesianQDA",
     "ConvergenceError",
     "DataError",
     "Dataset",
     "Dirichlet",
     "HierarchicalScale",
+    "InferenceWarning",
     "MissingDependencyError",
     "Moments",
     "Normal",
     "PriorError",
+    "StoreError",
     "__version__",
     "compare_models",
     "compare_posteriors",
     "diagnose",
     "laplace",
+    "load",
     "load_example",
     "prior_sensitivity",
     "read_table",
     "sample",
+    "save",
     "trust",
+    "write_report",
 ]
 
 

@@ -20,6 +20,7 @@ STATIONS = [
     ("inference",),
     ("prediction",),
     ("evaluation",),
+    ("fitting",),
     ("reporting",),
     ("baselines", "estimators", "store", "cli", ""),  # the doors
 ]

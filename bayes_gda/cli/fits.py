@@ -10,7 +10,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.choice import Verdict, light_of
+from bayes_gda.fitting.choice import Verdict, light_of
 from bayes_gda.inference.trust import LIGHTS
 
 if TYPE_CHECKING:

@@ -31,6 +31,9 @@ PAGE = 80
 # Characters of a name that a table does not cut: the longest of our own are shorter.
 WORD = 16
 
+# Characters written at once: a pipe's usual buffer.
+PIECE = 65_536
+
 # (what is being done, share of the whole that is done)
 Advance = Callable[[str, float], None]
 
@@ -138,12 +141,19 @@ def write_rows(table: "pd.DataFrame", out: str | None, summary: Mapping[str, Any
         rows = {} if to_file else {"rows": table.to_dict(orient="records")}
         write_json({**summary, "out": out if to_file else None, **rows})
     elif not to_file:
-        typer.echo(table.to_csv(index=False, lineterminator="\n"), nl=False)
+        _print(table.to_csv(index=False, lineterminator="\n"))
 
 
 def write_json(value: Any) -> None:
     """Print a value as JSON; what is not a finite number is null."""
-    typer.echo(json.dumps(plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    _print(json.dumps(plain(value), indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
+
+
+def _print(text: str) -> None:
+    """Write to stdout piece by piece: of one large piece Python would not say that the reader went away."""
+    for start in range(0, len(text), PIECE):
+        typer.echo(text[start : start + PIECE], nl=False)
 
 
 def plain(value: Any) -> Any:

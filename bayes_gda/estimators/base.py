@@ -13,9 +13,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.errors import DataError
-from bayes_gda.estimators.choice import Fit, Problem, Settings, Verdict, fit
-from bayes_gda.estimators.defaults import Rows, distinct, pool
 from bayes_gda.estimators.display import fitted_html
+from bayes_gda.fitting.choice import Fit, Problem, Settings, Verdict, fit
+from bayes_gda.fitting.defaults import Rows, distinct, pool
 from bayes_gda.inference.trust import Trust
 from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.classifier import FittedClassifier, GaussianClassifier

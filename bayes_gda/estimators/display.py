@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.estimators.choice import light_of
+from bayes_gda.fitting.choice import light_of
 from bayes_gda.inference.trust import verdict_html
 from bayes_gda.prediction.classifier import GaussianClassifier
 

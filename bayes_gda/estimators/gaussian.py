@@ -11,9 +11,9 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.choice import Inference, Problem
-from bayes_gda.estimators.defaults import Rows, default_prior
-from bayes_gda.estimators.generative import GaussianProblem
+from bayes_gda.fitting.choice import Inference, Problem
+from bayes_gda.fitting.defaults import Rows, default_prior
+from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
 from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
 

@@ -8,9 +8,9 @@ from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.choice import Fit, Inference, Problem
-from bayes_gda.estimators.defaults import FeatureSpec, Rows, fit_features
-from bayes_gda.estimators.regressions import Design, HierarchicalProblem, WeightsProblem
+from bayes_gda.fitting.choice import Fit, Inference, Problem
+from bayes_gda.fitting.defaults import FeatureSpec, Rows, fit_features
+from bayes_gda.fitting.regressions import Design, HierarchicalProblem, WeightsProblem
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import empirical_bayes, with_prior_scale
 from bayes_gda.prediction.classifier import RegressionClassifier

@@ -91,7 +91,7 @@ def sample(
     -------
     A DataTree with the groups posterior, sample_stats, log_likelihood (of each row: joint for the Gaussian models,
     conditional for the regressions), log_prior, observed_data and constant_data. The attributes of the posterior say
-    versions, seed, the fingerprint of the data, where the time went, and whether the run was `complete`: Ctrl-C
+    versions, seed, the fingerprint of the data, where the time went, and whether the run is `incomplete`: Ctrl-C
     returns what was sampled until then.
     """
     _check(draws, chains, sampler)
@@ -207,7 +207,7 @@ class _Run:
         return {
             "method": "mcmc",
             "sampler": sampler,
-            "complete": int(complete),
+            "incomplete": int(not complete),
             "requested_draws": self.draws,
             "requested_chains": self.chains,
             "tuning_steps": tune,

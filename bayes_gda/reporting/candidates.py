@@ -13,10 +13,10 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.estimators.choice import CORRECTED_DRAWS, Problem, Settings, Verdict
-from bayes_gda.estimators.defaults import Rows, default_prior, distinct, fit_features
-from bayes_gda.estimators.generative import GaussianProblem
-from bayes_gda.estimators.regressions import Design, WeightsProblem
+from bayes_gda.fitting.choice import CORRECTED_DRAWS, Problem, Settings, Verdict
+from bayes_gda.fitting.defaults import Rows, default_prior, distinct, fit_features
+from bayes_gda.fitting.generative import GaussianProblem
+from bayes_gda.fitting.regressions import Design, WeightsProblem
 from bayes_gda.inference.density import Density
 from bayes_gda.inference.fused import fused_density
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet, Normal

@@ -5,14 +5,15 @@ Each light is a small function of the figures behind it, so that every colour ca
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from bayes_gda.evaluation.model_comparison import SMALL
 from bayes_gda.inference.trust import Trust
-from bayes_gda.reporting.analysis import Analysis, ModelAnalysis
+from bayes_gda.reporting.analysis import Analysis
 from bayes_gda.reporting.candidates import Verdict
+from bayes_gda.reporting.evaluated import ModelAnalysis
 from bayes_gda.reporting.settings import ReportSettings
 
 if TYPE_CHECKING:
@@ -55,13 +56,15 @@ class Conclusion:
 def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
     """Return all conclusions, in the order in which a reader asks for them."""
     chosen, settings = analysis.chosen, analysis.settings
+    label: Any = chosen.calibration.loc[("top label", "")]
     estimator = chosen.fitted.candidate.estimator
     found = [
         which_model(analysis),
         how_good(analysis),
         *approximations(analysis.models, settings),
         calibrated(
-            *(float(chosen.calibration.loc[("top label", ""), name]) for name in ("ece", "ece_debiased")),
+            float(label["ece"]),
+            float(label["ece_debiased"]),
             analysis.detail.calibration_p_value,
             analysis.test.n,
             estimator,
@@ -131,7 +134,7 @@ def how_good(analysis: Analysis) -> Conclusion:
 
     table = analysis.comparison.held_out
     assert table is not None
-    row = table.loc[analysis.best]
+    row: Any = table.loc[analysis.best]
     counts = np.bincount(analysis.test.y, minlength=analysis.test.K)
     k = int(analysis.train.class_counts.argmax())
     constant, gain, error = analysis.baseline
@@ -185,7 +188,7 @@ def approximations(models: Mapping[str, ModelAnalysis], settings: ReportSettings
 def _exact(models: Mapping[str, ModelAnalysis]) -> Conclusion:
     one = len(models) == 1
     sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
-    tables = [m.predictions for m in models.values() if m.predictions is not None]
+    tables: list[Any] = [m.predictions for m in models.values() if m.predictions is not None]
     if moved := [float(t.loc["laplace", "max_change"]) for t in tables if "laplace" in t.index]:
         sentence += f" Laplace's approximation would move a held-out probability by up to {max(moved):.3f}."
     return Conclusion(_fast(_listed(list(models))), "green", sentence, "Use the exact answer; it is as fast.")

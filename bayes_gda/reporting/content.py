@@ -13,8 +13,10 @@ import numpy as np
 
 from bayes_gda._version import __version__
 from bayes_gda.evaluation.compare import compare_evidence
-from bayes_gda.reporting.analysis import LEVEL, Analysis, ModelAnalysis
+from bayes_gda.reporting.analysis import Analysis
 from bayes_gda.reporting.conclusions import Conclusion
+from bayes_gda.reporting.detail import LEVEL
+from bayes_gda.reporting.evaluated import ModelAnalysis
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -249,7 +251,7 @@ def _predictions(analysis: Analysis) -> dict[str, Any]:
 
 def _calibration(analysis: Analysis) -> dict[str, Any]:
     keep = ["log_score", "brier", "miscalibration", "discrimination", "uncertainty", "ece", "ece_debiased"]
-    together = [
+    together: list[dict[str, Any]] = [
         {"model": name} | {k: m.calibration.loc[("all classes", ""), k] for k in [*keep, "impossible"]}
         for name, m in analysis.models.items()
     ]
@@ -266,7 +268,7 @@ def _calibration(analysis: Analysis) -> dict[str, Any]:
 
 def _decisions(analysis: Analysis) -> dict[str, Any]:
     test, costs = analysis.test, analysis.costs
-    lines = []
+    lines: list[dict[str, Any]] = []
     for name, model in analysis.models.items():
         made = model.decisions
         firm = made.probability_optimal

@@ -9,7 +9,9 @@ from bayes_gda.checks import Floats
 from bayes_gda.prediction.classifier import row_blocks
 from bayes_gda.prediction.discriminant import Gaussians
 from bayes_gda.reporting import plots
-from bayes_gda.reporting.analysis import LEVEL, Analysis, ModelAnalysis
+from bayes_gda.reporting.analysis import Analysis
+from bayes_gda.reporting.detail import LEVEL
+from bayes_gda.reporting.evaluated import ModelAnalysis
 from bayes_gda.reporting.plots import Plot
 
 # Parameters in the figure of a model's posteriors: two rows of panels.

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from bayes_gda.errors import DataError
 
 # How each kind of number is written: decimals, and what stands behind it.
-FIXED = {"int": 0, "f1": 1, "f2": 2, "f3": 3, "f4": 4, "pct": 1}
+FIXED = {"int": 0, "f1": 1, "f2": 2, "f3": 3, "f4": 4, "pct": 1, "pct0": 0}
 UNKNOWN = "–"
 NARROW = "\u202f"  # between thousands: a space that does not break
 
@@ -50,7 +50,7 @@ def number(value: float | None, kind: str) -> str:
     value
         The number, or None if it is not known.
     kind
-        `int`, `f1`…`f4` (decimals), `pct` (a share as percent) or `g3` (three significant digits).
+        `int`, `f1`…`f4` (decimals), `pct`, `pct0` (a share as percent) or `g3` (three significant digits).
     """
     if value is None:
         return UNKNOWN
@@ -58,13 +58,13 @@ def number(value: float | None, kind: str) -> str:
         text = f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e6 else f"{value:.1e}"
         text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else text
     elif kind in FIXED:
-        text = f"{100 * value if kind == 'pct' else value:,.{FIXED[kind]}f}"
+        text = f"{100 * value if kind.startswith('pct') else value:,.{FIXED[kind]}f}"
     else:
         raise DataError(f"`kind` must be g3 or one of {', '.join(FIXED)}; got {kind!r}.")
     text = text.replace(",", NARROW if abs(value) >= 1e4 else "")
     if float(text.replace(NARROW, "")) == 0:
         text = text.removeprefix("-")  # −0.00 is 0.00
-    return text.replace("-", "\u2212") + (" %" if kind == "pct" else "")
+    return text.replace("-", "\u2212") + (" %" if kind.startswith("pct") else "")
 
 
 def lookup(tree: Any, address: str) -> Any:

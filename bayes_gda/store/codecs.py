@@ -26,8 +26,8 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import BayesGDAError, StoreError
-from bayes_gda.estimators.choice import Verdict
 from bayes_gda.evaluation.diagnostics import Diagnosis, Thresholds
+from bayes_gda.fitting.choice import Verdict
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bayes_gda.errors import BayesGDAError, StoreError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.choice import Settings, Verdict
+from bayes_gda.fitting.choice import Settings, Verdict
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.trust import Trust

@@ -13,8 +13,8 @@ COMMAND = [sys.executable, "-m", "bayes_gda.cli"]
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "pymc", "matplotlib", "xarray", "arviz"}
 
 
-def start(*args, **kwargs):
-    return subprocess.run([*COMMAND, *args], capture_output=True, text=True, encoding="utf-8", timeout=120, **kwargs)
+def start(*args, encoding="utf-8", **kwargs):
+    return subprocess.run([*COMMAND, *args], capture_output=True, encoding=encoding, timeout=120, **kwargs)
 
 
 def test_help_is_there_at_once():
@@ -51,10 +51,16 @@ def test_exit_codes_and_streams():
 def test_a_stream_that_cannot_hold_a_name(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("π,y\n" + "".join(f"{i % 7}.{i},{'é' if i % 2 else 'ü'}\n" for i in range(20)), encoding="utf-8")
-    env = os.environ | {"PYTHONIOENCODING": "ascii"}
-    done = start("fit", str(path), "-t", "y", "-m", "lda", "-o", str(tmp_path / "m.nc"), "--json", env=env)
+    env = os.environ | {"PYTHONIOENCODING": "latin-1"}
+    done = start(
+        "fit", str(path), "-t", "y", "-m", "lda", "-o", str(tmp_path / "m.nc"), "--json", env=env, encoding="latin-1"
+    )
     assert done.returncode == 0, done.stderr
-    assert "\\u03c0" in done.stdout
+    assert json.loads(done.stdout)["features"] == ["π"]
+    done = start(
+        "predict", str(tmp_path / "m.nc"), str(path), "--keep", "π", "--interval", "0", env=env, encoding="latin-1"
+    )
+    assert done.stdout.startswith("row,\\u03c0,prediction")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGPIPE")

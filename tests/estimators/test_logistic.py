@@ -9,7 +9,7 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLogisticRegression
-from bayes_gda.estimators.defaults import Rows, distinct, fit_features
+from bayes_gda.fitting.defaults import Rows, distinct, fit_features
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import empirical_bayes, regression_laplace, with_prior_scale
@@ -196,7 +196,7 @@ def test_laplace_that_will_not_do_says_so():
 
 
 def test_a_million_rows_are_checked_on_a_part(monkeypatch):
-    from bayes_gda.estimators import regressions
+    from bayes_gda.fitting import regressions
 
     monkeypatch.setattr(regressions, "CHECKED_ROWS", 5000)
     rng = np.random.default_rng(0)

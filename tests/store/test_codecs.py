@@ -11,8 +11,8 @@ from bayes_gda import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Moments, Norm
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
-from bayes_gda.estimators.choice import Verdict
 from bayes_gda.evaluation.diagnostics import diagnose
+from bayes_gda.fitting.choice import Verdict
 from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.regression import regression_laplace

@@ -5,8 +5,8 @@ from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
 
-from bayes_gda.estimators import refine as module
-from bayes_gda.estimators.refine import refine
+from bayes_gda.fitting import refine as module
+from bayes_gda.fitting.refine import refine
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import Normal
 from bayes_gda.inference.regression import regression_laplace

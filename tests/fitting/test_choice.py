@@ -10,7 +10,7 @@ import pytest
 from bayes_gda.data.examples import load_example
 from bayes_gda.errors import ConvergenceError, InferenceWarning
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
-from bayes_gda.estimators.choice import Verdict
+from bayes_gda.fitting.choice import Verdict
 from bayes_gda.inference.priors import LKJ
 
 IRIS, PIMA = load_example("iris"), load_example("pima")

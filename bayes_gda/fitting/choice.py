@@ -17,7 +17,7 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
-from bayes_gda.estimators.refine import refine
+from bayes_gda.fitting.refine import refine
 from bayes_gda.inference.laplace import GaussianPosterior
 from bayes_gda.inference.trust import LIGHTS, Trust, verdict_html
 from bayes_gda.prediction.classifier import FittedClassifier

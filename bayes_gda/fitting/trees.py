@@ -7,7 +7,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.estimators.defaults import Rows
+from bayes_gda.fitting.defaults import Rows
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -14,9 +14,9 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.estimators.choice import TOLERANCE, Settings
-from bayes_gda.estimators.defaults import Rows
-from bayes_gda.estimators.trees import add_rows, draws_of, named_tree
+from bayes_gda.fitting.choice import TOLERANCE, Settings
+from bayes_gda.fitting.defaults import Rows
+from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
 from bayes_gda.inference.bridge import bridge_log_evidence
 from bayes_gda.inference.density import Smoothed
 from bayes_gda.inference.fused import fused_density

@@ -9,9 +9,9 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import PriorError
-from bayes_gda.estimators.choice import TOLERANCE, Settings
-from bayes_gda.estimators.defaults import Rows
-from bayes_gda.estimators.trees import add_rows, draws_of, named_tree
+from bayes_gda.fitting.choice import TOLERANCE, Settings
+from bayes_gda.fitting.defaults import Rows
+from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
 from bayes_gda.inference.density import Density, Smoothed
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior, lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.inference.fused import fused_density
