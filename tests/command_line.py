@@ -6,10 +6,12 @@ from typer.testing import CliRunner
 
 from bayes_gda.cli.commands import app
 
+CHARSET = "utf-8"
+
 
 def run(*args, code=0):
     """Run a command that shall leave with `code`; what went wrong is one line, and no traceback."""
-    result = CliRunner().invoke(app, [str(a) for a in args], prog_name="bayes-gda")
+    result = CliRunner(charset=CHARSET).invoke(app, [str(a) for a in args], prog_name="bayes-gda")
     assert result.exit_code == code, (result.exit_code, result.stdout, result.stderr, result.exception)
     assert "Traceback" not in result.stdout + result.stderr
     if code in (2, 70):

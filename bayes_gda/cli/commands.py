@@ -112,7 +112,16 @@ def report(
 @app.command()
 def fit(
     data: o.Data,
-    model: Annotated[o.Model, typer.Option("--model", "-m", show_default=False, help="The model.")],
+    model: Annotated[
+        o.Model,
+        typer.Option(
+            "--model",
+            "-m",
+            metavar="NAME",
+            show_default=False,
+            help="lda, qda, naive, logistic (two classes) or softmax (more).",
+        ),
+    ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL.nc", show_default=False, help="The file to write.")],
     target: o.Target = None,
     json: o.Json = False,
@@ -271,7 +280,7 @@ def examples(
         else:
             outputs.show_table("", ("name", "what it is"), lines, left=2)
         return
-    from bayes_gda.cli.rows import table_of
+    from bayes_gda.cli.samples import table_of
 
     name = name.removeprefix("example:")
     rows = load_example(name, random_seed=seed)
@@ -290,14 +299,18 @@ def simulate(
         ),
     ] = o.Simulation.gaussian,
     out: o.Rows = None,
-    n: Annotated[int, typer.Option("--n", min=1, max=10_000_000, help="Rows.")] = 1000,
-    d: Annotated[int | None, typer.Option("--d", min=1, max=1000, show_default="2", help="Features.")] = None,
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=10_000_000, help="Rows.")] = 1000,
+    d: Annotated[
+        int | None, typer.Option("--d", metavar="N", min=1, max=1000, show_default="2", help="Features.")
+    ] = None,
     classes: Annotated[
-        int | None, typer.Option("--classes", min=2, max=1000, show_default="2", help="Classes.")
+        int | None, typer.Option("--classes", metavar="N", min=2, max=1000, show_default="2", help="Classes.")
     ] = None,
     separation: Annotated[
         float | None,
-        typer.Option("--separation", min=0.0, show_default="1.5", help="sd of the class means, in sds of a class."),
+        typer.Option(
+            "--separation", metavar="SD", min=0.0, show_default="1.5", help="sd of the class means, in sds of a class."
+        ),
     ] = None,
     shared: Annotated[bool, typer.Option("--shared", help="One covariance for all classes, as LDA has it.")] = False,
     seed: o.Seed = 0,
@@ -307,10 +320,10 @@ def simulate(
 ) -> None:
     """Simulate rows of Gaussian classes as CSV; the last column, `class`, holds the classes."""
     outputs.check_file(out)
-    from bayes_gda.cli import rows
+    from bayes_gda.cli import samples
 
     if what is o.Simulation.gaussian:
-        drawn, truth = rows.gaussian_rows(
+        drawn, truth = samples.gaussian_rows(
             n,
             2 if d is None else d,
             2 if classes is None else classes,
@@ -323,10 +336,10 @@ def simulate(
             raise DataError(
                 f"`--d`, `--classes`, `--separation` and `--shared` are for gaussian; {what} is fixed. Leave them out."
             )
-        drawn, truth = rows.textbook_rows(what.value, n, seed)
+        drawn, truth = samples.textbook_rows(what.value, n, seed)
     found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
     summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
-    outputs.write_rows(rows.table_of(drawn), out, summary if json else None, "rows")
+    outputs.write_rows(samples.table_of(drawn), out, summary if json else None, "rows")
 
 
 # ── From text to values ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -139,10 +139,13 @@ SamplerOption = Annotated[
     Sampler,
     typer.Option("--sampler", rich_help_panel=_FIT, help="Which NUTS, for MCMC; nutpie and numpyro if installed."),
 ]
-Draws = Annotated[int, typer.Option("--draws", min=1, rich_help_panel=_FIT, help="Draws of each chain.")]
-Chains = Annotated[int, typer.Option("--chains", min=1, rich_help_panel=_FIT, help="Number of chains.")]
+Draws = Annotated[int, typer.Option("--draws", metavar="N", min=1, rich_help_panel=_FIT, help="Draws of each chain.")]
+Chains = Annotated[int, typer.Option("--chains", metavar="N", min=1, rich_help_panel=_FIT, help="Number of chains.")]
 Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**32 - 1, rich_help_panel=_FIT, help="The same seed gives the same answer.")
+    int,
+    typer.Option(
+        "--seed", metavar="N", min=0, max=2**32 - 1, rich_help_panel=_FIT, help="The same seed gives the same answer."
+    ),
 ]
 PriorScale = Annotated[
     str | None,
@@ -158,6 +161,7 @@ Degree = Annotated[
     int | None,
     typer.Option(
         "--degree",
+        metavar="N",
         min=1,
         max=5,
         show_default="1",

@@ -220,8 +220,9 @@ def show_verdict(light: str, word: str, sentence: str) -> None:
     from rich.text import Text
 
     console = _console()
+    colon = "" if word.endswith("?") else ":"
     mark = "● " if console.is_terminal else "" if light == "green" else f"[{light}] "
-    console.print(Text.assemble((mark, COLORS[light]), (clean(word), "bold"), f": {clean(sentence)}"))
+    console.print(Text.assemble((mark, COLORS[light]), (clean(word), "bold"), f"{colon} {clean(sentence)}"))
 
 
 def show(*sentences: str) -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from bayes_gda.cli.outputs import show, show_verdict
-from bayes_gda.cli.shell import in_options
 from bayes_gda.data.table import Dataset
 from bayes_gda.reporting.report import Report, ReportSettings, write_report
 
@@ -26,7 +25,8 @@ def as_json(report: Report) -> dict[str, Any]:
 def show_report(report: Report) -> None:
     """Print the conclusions, and the page to open."""
     for c in report.conclusions:
-        show_verdict(c.light, c.topic.rstrip(":"), in_options(f"{c.sentence} {c.step}"))
+        show_verdict(c.light, c.topic, f"{c.sentence} {c.step}")
         if c.call:
             show(f"  {c.call}")
-    show("", f"Open {report.page}")
+        show("")
+    show(f"Open {report.page}")

@@ -27,6 +27,7 @@ BEYOND = 2.0
 CHANCE, ECE_RED = 0.05, 0.05
 # Held-out rows below which a calibration curve says next to nothing: its band is then wider than ± 0.15.
 FEW_ROWS = 50
+SECOND_PRIOR = "bayes_gda.LKJ.default(bayes_gda.Moments.from_arrays(data.X, data.y, data.K))"
 FAST = "Is the fast answer right for"
 
 
@@ -93,18 +94,22 @@ def which_model(analysis: Analysis) -> Conclusion:
         gap = f"{-second['difference']:.1f} ± {second['difference_se']:.1f}"
         sentence = f"{name} predicts best by leave-one-out on the {n} training rows, {gap} in elpd before the next."
     elif top == chosen.name:
-        sentence = f"{name} predicts best by leave-one-out on the {n} training rows; {_listed(alike)} predict alike."
+        sentence = f"{name} predicts best by leave-one-out on the {n} training rows; {_alike(alike)}."
     else:
         others = [x for x in [top, *alike] if x != chosen.name]
         sentence = (
             f"{name} is the simplest of those that predict best by leave-one-out on the {n} training rows; "
-            f"{_listed(others)} predict alike."
+            f"{_alike(others)}."
         )
     bad = {m: a.loo.n_bad for m, a in analysis.models.items() if a.loo.n_bad and m in [top, *alike]}
-    return reliable(sentence, bad, bool(alike))
+    return reliable(sentence, bad, bool(alike), chosen.fitted.candidate.estimator)
 
 
-def reliable(sentence: str, bad: Mapping[str, int], alike: bool) -> Conclusion:
+def _alike(names: list[str]) -> str:
+    return f"{_listed(names)} {'predicts' if len(names) == 1 else 'predict'} alike"
+
+
+def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str) -> Conclusion:
     """Give the light: whether leave-one-out can be relied upon.
 
     Parameters
@@ -115,6 +120,8 @@ def reliable(sentence: str, bad: Mapping[str, int], alike: bool) -> Conclusion:
         Rows with a bad k̂, of those models that came into question.
     alike
         Whether there is more than one of these.
+    estimator
+        For the next call.
     """
     topic = "Which model?"
     if bad:
@@ -122,8 +129,9 @@ def reliable(sentence: str, bad: Mapping[str, int], alike: bool) -> Conclusion:
             topic,
             "amber",
             f"{sentence} But leave-one-out is unreliable for {sum(bad.values())} rows of {_listed(list(bad))}.",
-            "Compare the models by 10-fold cross-validation before you choose.",
-            "bayes_gda.evaluation.model_comparison.kfold(data, fit_predict, folds=10)",
+            "Use ten-fold cross-validation in its place, the same for every model that comes into question.",
+            "bayes_gda.evaluation.model_comparison.kfold(data, lambda train, X: "
+            f"{estimator}().fit(train.X, train.y).predict_log_proba(X), folds=10)",
         )
     return Conclusion(topic, "green", sentence, "Use it, or the one that you can explain best." if alike else "Use it.")
 
@@ -188,7 +196,7 @@ def approximations(models: Mapping[str, ModelAnalysis], settings: ReportSettings
 def _exact(models: Mapping[str, ModelAnalysis]) -> Conclusion:
     one = len(models) == 1
     sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
-    tables: list[Any] = [m.predictions for m in models.values() if m.predictions is not None]
+    tables: list[Any] = [m.predictions for m in models.values()]
     if moved := [float(t.loc["laplace", "max_change"]) for t in tables if "laplace" in t.index]:
         sentence += f" Laplace's approximation would move a held-out probability by up to {max(moved):.3f}."
     return Conclusion(_fast(_listed(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
@@ -330,13 +338,11 @@ def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
     topic = "Does it hang on the prior?"
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
-    option = (
-        "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else "prior=bayes_gda.NIW(m, kappa, Psi, nu)"
-    )
-    option = option.replace("NIW(m, kappa, Psi, nu)", "NIG(m, kappa, a, b)") if "Naive" in estimator else option
+    # Twice as wide for a regression; scales and correlations apart for a Gaussian model.
+    option = "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else f"prior={SECOND_PRIOR}"
     light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"
     step = sensitivity.next_step if light == "amber" else "Do not report one prior alone: show the results under two."
-    return Conclusion(topic, light, sensitivity.reason, step, f"{estimator}({option}).fit(X, y)")
+    return Conclusion(topic, light, sensitivity.reason, step, f"{estimator}({option}).fit(data.X, data.y)")
 
 
 # ── Next ────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -148,7 +148,8 @@ def _model(model: ModelAnalysis) -> dict[str, Any]:
         if verdict == "exact"
         else getattr(trust, "reason", ""),
         "evidence": _evidence(model),
-        "predictions": [] if model.predictions is None else records(model.predictions, "method"),
+        "predictions": records(model.predictions, "method"),
+        "predictions_reference": model.reference,
         "loo": {"reason": model.loo.reason, "next_step": model.loo.next_step, "bad": model.loo.n_bad},
     }
     return out | {"posterior": _posterior(model)}

@@ -1,4 +1,4 @@
-"""The chosen model in detail, on held-out rows: intervals, entropy, calibration, thresholds, and what the prior does."""
+"""The chosen model in detail, on held-out rows: intervals, entropy, calibration, thresholds, what the prior does."""
 
 from dataclasses import dataclass, replace
 

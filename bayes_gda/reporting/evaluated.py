@@ -4,16 +4,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.calibration import calibration_table
 from bayes_gda.evaluation.compare import PosteriorComparison, compare_posteriors, compare_predictions
-from bayes_gda.evaluation.loo import Loo, exact_loo, psis_loo_discriminative
+from bayes_gda.evaluation.loo import Loo, exact_loo, good_k, psis_loo_discriminative
 from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
-from bayes_gda.prediction.classifier import GaussianClassifier
+from bayes_gda.inference.psis import smooth
+from bayes_gda.inference.trust import Trust
+from bayes_gda.prediction.classifier import GaussianClassifier, row_blocks
 from bayes_gda.prediction.decisions import Decisions
+from bayes_gda.prediction.predictive import log_class_probabilities
 from bayes_gda.prediction.uncertainty import decisions
 from bayes_gda.reporting.fits import Fitted
 from bayes_gda.reporting.settings import ReportSettings
@@ -58,7 +62,7 @@ class ModelAnalysis:
     posteriors: PosteriorComparison | None
     compared: tuple[str, ...]
     probabilities: dict[str, Floats] = field(repr=False)
-    predictions: "pd.DataFrame | None"
+    predictions: "pd.DataFrame"
     log_probabilities: Floats = field(repr=False)
     loo: Loo
     calibration: "pd.DataFrame"
@@ -69,8 +73,24 @@ class ModelAnalysis:
         """Short name of the model."""
         return self.fitted.candidate.name
 
+    @property
+    def reference(self) -> str:
+        """The method that the others' predictions are held to."""
+        return _reference(self.probabilities, self.fitted.method)
+
 
 def evaluate(fitted: Fitted, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats) -> ModelAnalysis:
+    """Judge a fitted model.
+
+    Parameters
+    ----------
+    fitted
+        The model by every method.
+    train, test
+        The rows it was fitted to, and held-out ones.
+    settings, costs
+        How much to draw; (A, K) costs of the decisions.
+    """
     compared = _compared(fitted.trees[fitted.method])
     several = len(fitted.trees) > 1
     log_P = fitted.model.log_probabilities(test.X)
@@ -80,7 +100,7 @@ def evaluate(fitted: Fitted, train: Dataset, test: Dataset, settings: ReportSett
         compare_posteriors(fitted.trees, var_names=compared) if several else None,
         compared,
         probabilities,
-        compare_predictions(probabilities) if len(probabilities) > 1 else None,
+        compare_predictions(probabilities, reference=_reference(probabilities, fitted.method)),
         log_P,
         _loo(fitted, train, settings),
         calibration_table(np.exp(log_P), test.y, class_names=[str(c) for c in test.class_names]),
@@ -127,11 +147,18 @@ def _probabilities(fitted: Fitted, X: Floats, log_P: Floats) -> dict[str, Floats
     return out
 
 
+def _reference(probabilities: dict[str, Floats], method: str) -> str:
+    """Return the method behind the predictions; Laplace's Gaussian goes by the name of its better link."""
+    return method if method in probabilities else "reference"
+
+
 def _loo(fitted: Fitted, train: Dataset, settings: ReportSettings) -> Loo:
     model = fitted.model
     if isinstance(model, GaussianClassifier) and model.posterior is not None:
         return exact_loo(model.posterior, train.X, train.y).conditional
     assert not isinstance(model, GaussianClassifier)
+    if fitted.method == "corrected" and isinstance(fitted.trust, Trust):
+        return _weighted_loo(fitted, fitted.trust, train)
     variables = model.draw_variables(_thinned(train.n, settings), random_seed=settings.random_seed)
 
     def blocks(rows: slice) -> Floats:
@@ -139,6 +166,28 @@ def _loo(fitted: Fitted, train: Dataset, settings: ReportSettings) -> Loo:
             return np.log(model.probability_draws(variables, train.X[rows])[0])
 
     return psis_loo_discriminative(blocks, train.y)
+
+
+def _weighted_loo(fitted: Fitted, trust: Trust, train: Dataset) -> Loo:
+    """Return leave-one-out from weighted draws, w_si ∝ w_s/L_si, Pareto-smoothed.
+
+    Resampled draws repeat each other, and the tail that k̂ is fitted to would be made of copies.
+    """
+    model = fitted.candidate.problem.from_draws(trust.draws)
+    assert not isinstance(model, GaussianClassifier)
+    variables = model.draw_variables(len(trust.draws))
+    log_P, full, k = np.empty((train.n, train.K)), np.empty(train.n), np.empty(train.n)
+    for rows in row_blocks(train.n, len(trust.draws) * train.K):
+        with np.errstate(divide="ignore"):
+            L = np.log(model.probability_draws(variables, train.X[rows])[0])
+        for j, i in enumerate(range(train.n)[rows]):
+            own = L[:, j, train.y[i]]
+            log_weights, k[i], _ = smooth(trust.log_weights - own)
+            log_P[i] = logsumexp(log_weights[:, None] + L[:, j], axis=0)
+            full[i] = logsumexp(trust.log_weights + own)
+    log_P = log_class_probabilities(log_P)
+    pointwise = log_P[np.arange(train.n), train.y]
+    return Loo("conditional", pointwise, full, k, good_k(len(trust.draws)), log_P)
 
 
 def _thinned(n: int, settings: ReportSettings) -> int:

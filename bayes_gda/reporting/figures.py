@@ -67,7 +67,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
                 f"methods-{name}",
                 f"posterior-{name}",
                 f"Predictions of {name} by method",
-                plots.plot_predictions(model.probabilities),
+                plots.plot_predictions(model.probabilities, reference=model.reference),
             )
     yield Figure(
         "forest",

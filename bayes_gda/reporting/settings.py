@@ -47,6 +47,8 @@ class ReportSettings:
     data_name, target
         What the data and their class column are called on the command line, so that the report can name the exact
         command; None if the report was asked for in Python.
+    table_options
+        Further words of the command line that say how the table is read, such as `("--drop", "id")`.
     """
 
     models: Sequence[str] | None = None
@@ -60,6 +62,7 @@ class ReportSettings:
     progress: Progress = _silent
     data_name: str | None = None
     target: str | None = None
+    table_options: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.models is not None:
@@ -101,7 +104,7 @@ class ReportSettings:
         # Examples know their class column.
         if target is not None or not source.startswith("example:"):
             words += ["--target", target or "COLUMN"]
-        return shlex.join([*words, *options])
+        return shlex.join([*words, *self.table_options, *options])
 
     def own_command(self) -> str:
         """Return the command line that makes this report again."""

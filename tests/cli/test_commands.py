@@ -170,6 +170,14 @@ def test_fit_says_what_it_did(folder, tmp_path):
     assert "Pareto k̂" in text
 
 
+def test_a_stream_that_cannot_hold_a_name(folder, monkeypatch):
+    monkeypatch.setattr("command_line.CHARSET", "latin-1")
+    found = run_json("predict", folder / "mixed.nc", folder / "mixed.csv", "--interval", 0)
+    assert "p[naïve 😀]" in found["rows"][0]
+    text = run("predict", folder / "mixed.nc", folder / "mixed.csv", "--interval", 0).stdout
+    assert text.startswith("row,prediction,p[[red]x],p[naïve \\U0001f600]\n")
+
+
 # ── check ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -269,7 +277,7 @@ def test_report_hands_everything_on_and_strict_fails_on_red(folder, tmp_path, mo
     more = ("--test-size", "40", "--cost", tmp_path / "c.json", "--seed", 3, "--draws", 200, "--chains", 3)
     light = "amber"
     text = run(*args, *more, "--strict").stdout
-    assert "[amber] Sampler?: No. Do." in text
+    assert "[amber] Sampler? No. Do." in text
     assert "bayes-gda report X" in text
     settings = seen["settings"]
     assert (settings.models, settings.test_size, settings.quick) == (("lda", "qda"), 40, True)

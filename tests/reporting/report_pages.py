@@ -45,10 +45,10 @@ def data(name: str) -> Dataset:
 
 @cache
 def report(name: str) -> Report:
-    models = {"hostile": ("lda", "softmax"), "iris": None, "pima": ("lda", "logistic", "softmax")}[name]
+    models = {"hostile": ("softmax",), "iris": ("qda", "naive"), "pima": ("lda", "logistic")}[name]
     costs = [[0, 5], [1, 0]] if name == "pima" else None
     settings = ReportSettings(quick=True, draws=250, models=models, costs=costs, data_name=f"example:{name}")
-    title = "<b>Hostile</b> & \"quoted\"" if name == "hostile" else None
+    title = '<b>Hostile</b> & "quoted"' if name == "hostile" else None
     return write_report(data(name), folder() / name, settings=settings, title=title)
 
 

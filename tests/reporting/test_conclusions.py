@@ -7,9 +7,18 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
-from bayes_gda.reporting.analysis import calibration_p_value
+from bayes_gda.reporting import detail
 from bayes_gda.reporting.candidates import Verdict
-from bayes_gda.reporting.conclusions import Conclusion, calibrated, converged, graded, judged, prior, what_next
+from bayes_gda.reporting.conclusions import (
+    Conclusion,
+    calibrated,
+    converged,
+    graded,
+    judged,
+    prior,
+    reliable,
+    what_next,
+)
 from bayes_gda.reporting.settings import ReportSettings
 
 SETTINGS = ReportSettings(quick=True, data_name="my data.csv", target="class")
@@ -38,6 +47,8 @@ CASES = [
     (lambda: graded("It does.", -0.05, 0.05, LOGISTIC), "amber"),
     (lambda: graded("It does.", -0.2, 0.05, LOGISTIC), "red"),
     (lambda: graded("It does.", -np.inf, np.inf, LOGISTIC), "red"),
+    (lambda: reliable("It is.", {}, True, LOGISTIC), "green"),
+    (lambda: reliable("It is.", {"logistic": 3}, True, LOGISTIC), "amber"),
     (lambda: judged("logistic", LOGISTIC, "laplace", trust("trusted"), SETTINGS), "green"),
     (lambda: judged("logistic", LOGISTIC, "corrected", trust("corrected"), SETTINGS), "amber"),
     (lambda: judged("logistic", LOGISTIC, "mcmc", trust("corrected"), SETTINGS), "amber"),
@@ -48,10 +59,10 @@ CASES = [
     (lambda: converged(verdicts("good", "good"), [], SETTINGS), "green"),
     (lambda: converged(verdicts("good", "caution"), [], SETTINGS), "amber"),
     (lambda: converged(verdicts("caution", "bad"), [], SETTINGS), "red"),
-    (lambda: calibrated(0.2, 0.3, 100, LOGISTIC, SETTINGS), "green"),
-    (lambda: calibrated(0.02, 0.01, 100, LOGISTIC, SETTINGS), "amber"),
-    (lambda: calibrated(0.2, 0.01, 100, LOGISTIC, SETTINGS), "red"),
-    (lambda: calibrated(0.0, 0.9, 30, LOGISTIC, SETTINGS), "amber"),
+    (lambda: calibrated(0.2, 0.1, 0.3, 100, LOGISTIC, SETTINGS), "green"),
+    (lambda: calibrated(0.1, 0.02, 0.01, 100, LOGISTIC, SETTINGS), "amber"),
+    (lambda: calibrated(0.2, 0.1, 0.01, 100, LOGISTIC, SETTINGS), "red"),
+    (lambda: calibrated(0.1, 0.0, 0.9, 30, LOGISTIC, SETTINGS), "amber"),
     (lambda: prior(sensitivity(0.01), LOGISTIC), "green"),
     (lambda: prior(sensitivity(0.01, flips=1), LOGISTIC), "amber"),
     (lambda: prior(sensitivity(0.01, marked=True), "BayesianLDA"), "amber"),
@@ -94,15 +105,20 @@ def test_what_next_follows_the_worst_light(lights, expected):
     ]
     last = what_next(found, chosen, SETTINGS)
     assert last.light == expected
-    assert last.call == ("this()" if expected == "red" else "bayes-gda fit 'my data.csv' --target class --model logistic --out logistic.nc")
+    assert last.call == (
+        "this()"
+        if expected == "red"
+        else "bayes-gda fit 'my data.csv' --target class --model logistic --out logistic.nc"
+    )
 
 
-def test_calibrated_forecasts_have_uniform_p_values_and_others_small_ones():
+def test_calibrated_forecasts_have_uniform_p_values_and_others_small_ones(monkeypatch):
+    monkeypatch.setattr(detail, "RESAMPLES", 59)
     rng = np.random.default_rng(5)
     values = []
-    for seed in range(60):
-        p = rng.beta(2, 1, 80)
-        values.append(calibration_p_value(p, (rng.random(80) < p).astype(float), random_seed=seed))
+    for seed in range(50):
+        p = rng.beta(2, 1, 60)
+        values.append(detail.calibration_p_value(p, (rng.random(60) < p).astype(float), random_seed=seed))
     assert kstest(values, "uniform").pvalue > 0.01
     p = rng.uniform(0.8, 1.0, 200)
-    assert calibration_p_value(p, (rng.random(200) < 0.5).astype(float), random_seed=0) == 1 / 500
+    assert detail.calibration_p_value(p, (rng.random(200) < 0.5).astype(float), random_seed=0) == 1 / 60

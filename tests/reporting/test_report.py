@@ -1,9 +1,10 @@
-"""The report: numbers equal those of report.json and of other libraries, names are text, and it is whole or not there."""
+"""The report: its numbers are those of report.json and of other libraries, names are text, it is whole or not there."""
 
 import json
 import re
 import subprocess
 import sys
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from sklearn.metrics import accuracy_score, log_loss
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, StoreError
-from bayes_gda.inference.exact import lda_posterior
+from bayes_gda.inference.exact import lda_posterior, qda_posterior
 from bayes_gda.inference.priors import NIW
 from bayes_gda.prediction.decisions import decide
+from bayes_gda.reporting import figures
 from bayes_gda.reporting import report as module
 from bayes_gda.reporting.rendering import TABLES, lookup, number
 from bayes_gda.reporting.report import ReportSettings, write_report
@@ -36,7 +38,7 @@ ROUNDING = {"int": 0.5, "f1": 0.05, "f2": 0.005, "f3": 0.0005, "f4": 0.00005, "p
 def test_every_number_on_the_page_is_the_one_in_the_file(name):
     tree = json.loads((report(name).folder / "report.json").read_text(encoding="utf-8"))
     numbers = page(name).numbers
-    assert len(numbers) > 250
+    assert len(numbers) > 150
     for key, kind, text in numbers:
         truth = lookup(tree, key)
         if truth is None:
@@ -74,10 +76,14 @@ def test_scores_are_those_of_scikit_learn():
     assert costs["expected_loss"] == pytest.approx((P @ C.T).min(axis=1).mean())
 
 
-def test_the_model_is_chosen_by_leave_one_out_on_training_rows():
+def test_the_simplest_of_the_models_that_predict_alike_is_chosen():
     for name in NAMES:
-        table = report(name).numbers["comparison"]["loo"]
-        assert report(name).numbers["chosen"]["name"] == max(table, key=lambda x: x["elpd"])["model"]
+        tree = report(name).numbers
+        table = tree["comparison"]["loo"]
+        best = max(line["elpd"] for line in table)
+        alike = [line["model"] for line in table if best - line["elpd"] < 4]
+        size = {m["name"]: m["parameters"] for m in tree["models"]}
+        assert tree["chosen"]["name"] == min(alike, key=size.get)
 
 
 def test_row_numbers_lead_back_to_the_table():
@@ -87,10 +93,10 @@ def test_row_numbers_lead_back_to_the_table():
 
 
 def test_posteriors_can_be_read_and_have_the_exact_mean():
-    tree = xr.open_datatree(report("iris").folder / "posterior" / "lda-exact.nc", engine="h5netcdf")
+    tree = xr.open_datatree(report("iris").folder / "posterior" / "qda-exact.nc", engine="h5netcdf")
     train = data("iris").split(0.3, 0)[0]
     moments = Moments.from_arrays(train.X, train.y, train.K)
-    exact = lda_posterior(moments, NIW.default(moments))
+    exact = qda_posterior(moments, NIW.default(moments))
     mu = tree["posterior"]["mu"]
     error = mu.std(("chain", "draw")).to_numpy() / np.sqrt(1000)
     assert (np.abs(mu.mean(("chain", "draw")).to_numpy() - exact.m) < 5 * error).all()
@@ -148,7 +154,7 @@ def test_nothing_is_asked_of_the_network(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_figures_have_words_and_files(name):
     images = [attrs for tag, attrs in page(name).tags if tag == "img"]
-    assert len(images) >= 12
+    assert len(images) >= 10
     assert all(len(attrs["alt"]) > 30 for attrs in images)
     told = report(name).numbers["figures"]
     assert len(told) == len(images)
@@ -186,11 +192,19 @@ def test_what_is_not_green_names_its_call(name):
 # ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.fixture
+def one_figure(monkeypatch):
+    """Draw the first figure alone: the others take most of the time, and are looked at above."""
+    drawn = figures.figures
+    monkeypatch.setattr(figures, "figures", lambda analysis: islice(drawn(analysis), 1))
+
+
 def small(out, **settings):
     options = {"quick": True, "draws": 100, "models": ("lda",)} | settings
     return write_report(data("iris"), out, settings=ReportSettings(**options))
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_the_same_seed_gives_the_same_report_and_progress_is_told(tmp_path):
     told = []
     first = small(tmp_path / "a")
@@ -206,6 +220,7 @@ def test_the_same_seed_gives_the_same_report_and_progress_is_told(tmp_path):
     assert (first.folder / figure).read_bytes() == (second.folder / figure).read_bytes()
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_a_failure_leaves_the_old_report(tmp_path, monkeypatch):
     out = tmp_path / "out"
     old = small(out).page.read_bytes()
@@ -237,12 +252,13 @@ def test_a_quick_report_does_not_import_pymc(tmp_path):
         "from bayes_gda.reporting.report import ReportSettings, write_report\n"
         "assert 'matplotlib' not in sys.modules and 'arviz_stats' not in sys.modules\n"
         f"write_report(load_example('iris'), {str(tmp_path / 'out')!r}, settings=ReportSettings(quick=True, draws=100,"
-        " models=('naive', 'softmax')))\n"
+        " models=('naive',)))\n"
         "assert 'pymc' not in sys.modules and 'pytensor' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.usefixtures("one_figure")
 def test_a_test_set_of_ones_own_is_used(tmp_path):
     train, test = data("iris").split(0.4, 3)
     settings = ReportSettings(quick=True, draws=100, models=("lda",))
@@ -292,5 +308,3 @@ def test_a_full_report_has_the_sampler_and_all_methods(tmp_path):
     assert {f["name"] for f in tree["figures"]} >= {"traces", "energy", "ess"}
     Page(found.page.read_text(encoding="utf-8"))
     assert (found.folder / "posterior" / "naive-mcmc.nc").exists()
-
-
