@@ -66,21 +66,22 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        settings = Settings(self.inference, self.draws, self.chains, self.sampler, seed, self.progress)
+        seed = self._new_seed()
         rows = pool(self._rows(X, y, sample_weight))
         problem, prior = self._problem(rows)
-        fitted = fit(problem, settings)
+        fitted = fit(problem, self._settings(self.inference, seed))
         self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
-        self._keep(fitted)
+        self._keep(fitted, rows)
         return self
 
+    def _new_seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _settings(self, inference: Any, seed: int) -> Settings:
+        return Settings(inference, self.draws, self.chains, self.sampler, seed, self.progress)
+
     def _rows(self, X: Floats, y: Any, sample_weight: Any) -> Rows:
-        weight: Floats | None = None
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-            present = weight > 0
-            X, y, weight = X[present], y[present], weight[present]
+        X, y, weight = self._present(X, y, sample_weight)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(
@@ -88,6 +89,44 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "Add rows of another class."
             )
         return Rows(X, codes.astype(np.intp), classes, weight, self._names())
+
+    def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Rows:
+        """Rows of one batch among others: of the classes known, or those announced, or else those it has."""
+        check_classification_targets(y)
+        X, y, weight = self._present(X, y, sample_weight)
+        if not len(X):
+            raise DataError("`sample_weight` is 0 for all rows; give at least one row a positive weight.")
+        known = getattr(self, "classes_", None)
+        if classes is not None:
+            announced = np.unique(np.asarray(classes))
+            if known is not None and known.tolist() != announced.tolist():
+                raise DataError(
+                    f"`classes` must be those of the first call, {known.tolist()}; got {announced.tolist()}."
+                )
+            known = announced
+        elif known is None:
+            known = np.unique(y)
+        if len(known) < 2:
+            raise DataError(f"A classifier needs at least 2 classes; got {known.tolist()}. Announce all in `classes`.")
+        labels, inverse = np.unique(y, return_inverse=True)
+        # By a dictionary, because NumPy takes '1' and 1 for equal.
+        code = {label: k for k, label in enumerate(known.tolist())}
+        new = [label for label in labels.tolist() if label not in code]
+        if new:
+            raise DataError(
+                f"`y` holds {new[0]!r}, which is none of the classes {known.tolist()}. "
+                "Announce all with partial_fit(…, classes=…) at the first call."
+            )
+        codes = np.array([code[label] for label in labels.tolist()], dtype=np.intp)[inverse]
+        return Rows(X, codes, known, weight, self._names())
+
+    def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
+        """Return the rows of positive weight, with their labels and weights."""
+        if sample_weight is None:
+            return X, y, None
+        weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        present = weight > 0
+        return X[present], y[present], weight[present]
 
     def _names(self) -> tuple[str, ...]:
         """Distinct names (d,) of the features."""
@@ -98,7 +137,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the model with its data, and the prior in use."""
         raise NotImplementedError
 
-    def _keep(self, fitted: Fit) -> None:
+    def _keep(self, fitted: Fit, rows: Rows) -> None:
         self.model_, self.inference_, self.trust_ = fitted.model, fitted.method, fitted.trust
         self.log_evidence_, self.log_evidence_error_ = fitted.log_evidence, fitted.log_evidence_error
         self._tree = fitted.tree

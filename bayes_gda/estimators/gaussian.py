@@ -1,6 +1,6 @@
 """Gaussian discriminant analysis as scikit-learn classifiers: LDA, QDA and naive Gaussian."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,22 +9,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
-from bayes_gda.errors import DataError, PriorError
-from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.errors import DataError
+from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.fitting.choice import Inference, Problem
-from bayes_gda.fitting.defaults import Rows, default_prior
+from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
-from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
 
 
-class _Gaussian(BayesianClassifier):
+class _Gaussian(Streaming):
     """What the three have in common; they differ in `_covariance` and the conjugate family of their prior."""
-
-    model_: GaussianClassifier
-    prior_: NIW | NIG | LKJ
-    _covariance: ClassVar[Covariance]
-    _conjugate: ClassVar[type[NIW] | type[NIG]] = NIW
 
     def __init__(
         self,
@@ -47,12 +41,8 @@ class _Gaussian(BayesianClassifier):
 
     def _problem(self, rows: Rows) -> tuple[Problem, Any]:
         moments = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
-        prior = default_prior(moments, self._conjugate) if self.prior is None else self.prior
-        if not isinstance(prior, (self._conjugate, LKJ)):
-            kinds = f"{self._conjugate.__name__} or LKJ"
-            raise PriorError(f"`prior` of {type(self).__name__} must be {kinds} or None; got {prior!r}.")
-        alpha = Dirichlet().vector(rows.K)
-        return GaussianProblem(self._covariance, rows, moments, prior, alpha), prior
+        prior = self._prior_for(moments)
+        return GaussianProblem(self._covariance, rows, moments, prior, Dirichlet().vector(rows.K)), prior
 
     def sample(self, n: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[Any]]:
         """Draw new rows (n, d) with their labels (n,) from the posterior predictive.

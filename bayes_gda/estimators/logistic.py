@@ -7,16 +7,15 @@ import numpy as np
 from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import PriorError
-from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.fitting.choice import Fit, Inference, Problem
+from bayes_gda.estimators.online import Online
+from bayes_gda.fitting.choice import Inference, Problem
 from bayes_gda.fitting.defaults import FeatureSpec, Rows, fit_features
 from bayes_gda.fitting.regressions import Design, HierarchicalProblem, WeightsProblem
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import empirical_bayes, with_prior_scale
-from bayes_gda.prediction.classifier import RegressionClassifier
 
 
-class BayesianLogisticRegression(BayesianClassifier):
+class BayesianLogisticRegression(Online):
     """Bayesian logistic regression, p(y=1 | x) = σ(wᵀφ(x)), and softmax regression for more than two classes.
 
     Parameters
@@ -66,16 +65,14 @@ class BayesianLogisticRegression(BayesianClassifier):
         The fitted model, plain arrays and functions.
     n_iter_
         Newton steps to the mode, if there was a search.
+    n_samples_seen_
+        Rows learnt, or the sum of their weights.
 
     Notes
     -----
     More than two classes are coded symmetrically, all with weights of the same prior. If a scale is infinite that
     leaves a direction which nothing determines, and the last class becomes the reference, with weights zero.
     """
-
-    model_: RegressionClassifier
-    prior_: Normal | HierarchicalScale
-    features_: FeatureMap
 
     def __init__(
         self,
@@ -119,10 +116,6 @@ class BayesianLogisticRegression(BayesianClassifier):
         if self.prior is None and self.prior_scale == "empirical-bayes":
             prior = _greatest_evidence(design, prior)
         return WeightsProblem(design, prior), prior
-
-    def _keep(self, fitted: Fit) -> None:
-        super()._keep(fitted)
-        self.features_ = self.model_.features
 
     def _stated_prior(self, features: FeatureMap) -> Normal | HierarchicalScale:
         """Return the prior that the parameters state; for empirical Bayes, where its search begins."""

@@ -172,8 +172,13 @@ class LogisticTarget:
         for rows, Phi, a in self._blocks(w):
             s = self.successes[rows]
             t = s + self.failures[rows]
-            value += float(s @ a - t @ (np.maximum(a, 0.0) + np.log1p(np.exp(-np.abs(a)))))
-            g += (s - t * expit(a)) @ Phi
+            e = np.abs(a)
+            np.log1p(np.exp(np.negative(e, out=e), out=e), out=e)
+            e += np.maximum(a, 0.0)  # log(1 + eᵃ) = max(a, 0) + log(1 + e^{−|a|})
+            value += float(s @ a - t @ e)
+            p = expit(a)
+            p *= t
+            g += (s - p) @ Phi
         return value, g
 
     def precision(self, w: Floats) -> Floats:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayes_gda.evaluation.model_comparison import SMALL
+from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.inference.trust import Trust
 from bayes_gda.reporting.analysis import Analysis
 from bayes_gda.reporting.candidates import Verdict
@@ -334,7 +335,7 @@ def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
     table = sensitivity.predictions
     moved = 0 if table is None else int((table["prior"] >= sensitivity.threshold).sum())
     flips = 0 if table is None else int(table["flips"].sum())
-    marked = int((sensitivity.parameters["diagnosis"] != "-").sum())
+    marked = int((sensitivity.parameters["diagnosis"] != FINE).sum())
     topic = "Does it hang on the prior?"
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")

@@ -13,6 +13,7 @@ import numpy as np
 
 from bayes_gda._version import __version__
 from bayes_gda.evaluation.compare import compare_evidence
+from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.reporting.analysis import Analysis
 from bayes_gda.reporting.conclusions import Conclusion
 from bayes_gda.reporting.detail import LEVEL
@@ -258,7 +259,7 @@ def _calibration(analysis: Analysis) -> dict[str, Any]:
     ]
     together.sort(key=lambda line: -line["log_score"])
     events = records(analysis.chosen.calibration, "event", "class")
-    curve = analysis.detail.curves["top label"]
+    *_, curve = analysis.detail.curves.values()
     return {
         "models": together,
         "events": events,
@@ -322,7 +323,7 @@ def _sensitivity(analysis: Analysis) -> dict[str, Any]:
             "model": name,
             "prior": found.parameters["prior"].max(),
             "likelihood": found.parameters["likelihood"].max(),
-            "marked": int((found.parameters["diagnosis"] != "-").sum()),
+            "marked": int((found.parameters["diagnosis"] != FINE).sum()),
             "parameters": len(found.parameters),
             "worst": found.parameters["prior"].idxmax(),
             "pareto_k": found.weights["pareto_k"].max(),
@@ -336,7 +337,7 @@ def _sensitivity(analysis: Analysis) -> dict[str, Any]:
         "reason": detail.reason,
         "next_step": detail.next_step,
         "models": models,
-        "parameters": records(detail.worst(PARAMETERS), "parameter"),
+        "parameters": records(detail.worst(PARAMETERS).replace({"diagnosis": {FINE: "fine"}}), "parameter"),
         "parameters_left_out": max(0, len(detail.parameters) - PARAMETERS),
         "rows": records(rows, "row"),
         "rows_left_out": max(0, len(detail.predictions) - len(rows)),

@@ -36,7 +36,7 @@ class Detail:
     entropy
         Entropy of each row's probabilities, split.
     curves
-        Reliability curves of each class, and of the top label.
+        Reliability curves of each class (of two classes the second), and last of the top label.
     calibration_p_value
         Chance that calibrated forecasts of the top label would look as miscalibrated as these.
     thresholds
@@ -74,7 +74,11 @@ def look_closer(model: ModelAnalysis, train: Dataset, test: Dataset, settings: R
         # Of two classes one curve is the other's, turned about the middle.
         events = {str(test.class_names[1]): one_class(P, test.y, 1)}
     curves = {name: reliability_curve(*pair, random_seed=seed) for name, pair in events.items()}
-    curves["top label"] = reliability_curve(*top_label(P, test.y), random_seed=seed)
+    # The last one, under a name that no class has.
+    label = "top label"
+    while label in curves:
+        label += " *"
+    curves[label] = reliability_curve(*top_label(P, test.y), random_seed=seed)
     rows = np.argsort(-split_entropy.total, kind="stable")[:PRIOR_ROWS]
     names = tuple(str(c) for c in test.class_names)
     return Detail(

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
@@ -176,16 +175,16 @@ def _weighted_loo(fitted: Fitted, trust: Trust, train: Dataset) -> Loo:
     model = fitted.candidate.problem.from_draws(trust.draws)
     assert not isinstance(model, GaussianClassifier)
     variables = model.draw_variables(len(trust.draws))
-    log_P, full, k = np.empty((train.n, train.K)), np.empty(train.n), np.empty(train.n)
+    P, full, k = np.empty((train.n, train.K)), np.empty(train.n), np.empty(train.n)
+    weight = np.exp(trust.log_weights)
     for rows in row_blocks(train.n, len(trust.draws) * train.K):
-        with np.errstate(divide="ignore"):
-            L = np.log(model.probability_draws(variables, train.X[rows])[0])
+        # No probability of a regression is zero, but for rounding.
+        p = np.maximum(model.probability_draws(variables, train.X[rows])[0], np.finfo(float).tiny)
         for j, i in enumerate(range(train.n)[rows]):
-            own = L[:, j, train.y[i]]
-            log_weights, k[i], _ = smooth(trust.log_weights - own)
-            log_P[i] = logsumexp(log_weights[:, None] + L[:, j], axis=0)
-            full[i] = logsumexp(trust.log_weights + own)
-    log_P = log_class_probabilities(log_P)
+            own = p[:, j, train.y[i]]
+            log_weights, k[i], _ = smooth(trust.log_weights - np.log(own))
+            P[i], full[i] = np.exp(log_weights) @ p[:, j], np.log(weight @ own)
+    log_P = log_class_probabilities(np.log(P))
     pointwise = log_P[np.arange(train.n), train.y]
     return Loo("conditional", pointwise, full, k, good_k(len(trust.draws)), log_P)
 

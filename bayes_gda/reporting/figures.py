@@ -1,7 +1,8 @@
 """The figures of a report, by section, in the order in which they are read."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from bayes_gda.reporting import plots
 from bayes_gda.reporting.analysis import Analysis
 from bayes_gda.reporting.detail import LEVEL
 from bayes_gda.reporting.evaluated import ModelAnalysis
+from bayes_gda.reporting.plane import default_plane
 from bayes_gda.reporting.plots import Plot
 
 # Parameters in the figure of a model's posteriors: two rows of panels.
@@ -32,34 +34,34 @@ class Figure:
         Section of the report that shows it.
     title
         Heading above it.
-    plot
-        Figure, caption and alt text.
+    draw
+        Function that makes the plot: figure, caption and alt text.
     """
 
     name: str
     section: str
     title: str
-    plot: Plot
+    draw: Callable[[], Plot]
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
-    """Draw the figures of a report one by one, so that no more than one is alive."""
+    """Plan the figures of a report; each is drawn when its turn comes, by whichever process takes it."""
     chosen, detail, test = analysis.chosen, analysis.detail, analysis.test
     if analysis.train.d > 1:
-        yield Figure("projection", "data", "The training rows", plots.plot_projection(analysis.train))
+        yield Figure("projection", "data", "The training rows", partial(plots.plot_projection, analysis.train))
     yield from _densities(analysis)
     if chosen.fitted.tree is not None:
         tree, name = chosen.fitted.tree, chosen.name
-        yield Figure("traces", "sampling", f"Traces and ranks of {name}", plots.plot_traces(tree))
-        yield Figure("energy", "sampling", f"Energy of {name}", plots.plot_energy(tree))
-        yield Figure("ess", "sampling", f"Effective draws of {name}", plots.plot_ess(tree))
+        yield Figure("traces", "sampling", f"Traces and ranks of {name}", partial(plots.plot_traces, tree))
+        yield Figure("energy", "sampling", f"Energy of {name}", partial(plots.plot_energy, tree))
+        yield Figure("ess", "sampling", f"Effective draws of {name}", partial(plots.plot_ess, tree))
     for name, model in analysis.models.items():
         if len(model.fitted.trees) > 1:
             yield Figure(
                 f"marginals-{name}",
                 f"posterior-{name}",
                 f"Posteriors of {name} by method",
-                plots.plot_marginals(model.fitted.trees, parameters=_worst(model), most=MARGINALS),
+                partial(plots.plot_marginals, model.fitted.trees, parameters=_worst(model), most=MARGINALS),
             )
         # Where the posterior is exact the table says enough; a regression's link is the question.
         if len(model.probabilities) > 1 and (model.fitted.candidate.regression is not None or model is chosen):
@@ -67,28 +69,30 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
                 f"methods-{name}",
                 f"posterior-{name}",
                 f"Predictions of {name} by method",
-                plots.plot_predictions(model.probabilities, reference=model.reference),
+                partial(plots.plot_predictions, model.probabilities, reference=model.reference),
             )
-    yield Figure(
-        "forest",
-        "posteriors",
-        f"Parameters of {chosen.name} by method",
-        plots.plot_forest(chosen.fitted.trees),
-    )
+    forest = partial(plots.plot_forest, chosen.fitted.trees)
+    yield Figure("forest", "posteriors", f"Parameters of {chosen.name} by method", forest)
     yield from _held_out(analysis)
-    yield Figure("reliability", "calibration", "Reliability curves", plots.plot_reliability(detail.curves))
-    yield Figure("decisions", "decisions", "Decisions", plots.plot_decisions(chosen.decisions))
+    yield Figure("reliability", "calibration", "Reliability curves", partial(plots.plot_reliability, detail.curves))
+    made = chosen.decisions
+    # Sums of weights may exceed one by rounding, and such rows would fall out of the histogram.
+    firm = None if made.probability_optimal is None else np.clip(made.probability_optimal, 0, 1)
+    made = replace(made, probability_optimal=firm)
+    yield Figure("decisions", "decisions", "Decisions", partial(plots.plot_decisions, made))
     if detail.thresholds is not None:
-        name = str(test.class_names[1])
         curve = detail.thresholds
-        yield Figure("thresholds", "decisions", "Cost of a threshold", plots.plot_thresholds(curve, class_name=name))
-        yield Figure("costs", "decisions", "If the costs were others", plots.plot_costs({chosen.name: curve}))
+        thresholds = partial(plots.plot_thresholds, curve, class_name=str(test.class_names[1]))
+        yield Figure("thresholds", "decisions", "Cost of a threshold", thresholds)
+        yield Figure("costs", "decisions", "If the costs were others", partial(plots.plot_costs, {chosen.name: curve}))
     if analysis.comparison.loo is not None and len(analysis.models) > 1:
-        yield Figure("models", "comparison", "Models by leave-one-out", plots.plot_models(analysis.comparison.loo))
+        models = partial(plots.plot_models, analysis.comparison.loo)
+        yield Figure("models", "comparison", "Models by leave-one-out", models)
     for name, model in analysis.models.items():
         if model.loo.pareto_k is not None and (model.loo.n_bad or model is chosen):
-            yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", plots.plot_pareto_k(model.loo))
-    yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", plots.plot_sensitivity(detail.sensitivity))
+            yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, model.loo))
+    sensitivity = partial(plots.plot_sensitivity, detail.sensitivity)
+    yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", sensitivity)
 
 
 def _worst(model: ModelAnalysis) -> list[str]:
@@ -111,7 +115,7 @@ def _densities(analysis: Analysis) -> Iterator[Figure]:
         return
     draws = analysis.models[order[0]].fitted.trees["exact"]["posterior"]
     mean = {name: draws[name].mean(("chain", "draw")).to_numpy() for name in ("pi", "mu", "Sigma")}
-    plot = plots.plot_densities(Gaussians(**mean), analysis.train)
+    plot = partial(plots.plot_densities, Gaussians(**mean), analysis.train)
     yield Figure("densities", "models", f"Posterior means of {order[0]}", plot)
 
 
@@ -124,11 +128,13 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
     low, high = np.moveaxis(detail.interval[:, k], -1, 0)
     # Rounding may put the ends of a narrow interval a hair outside.
     low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
-    plot = plots.plot_intervals(P[:, k], low, high, y=test.y == k, class_name=names[k], level=LEVEL)
+    plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, class_name=names[k], level=LEVEL)
     yield Figure("intervals", "predictions", "Probabilities with their intervals", plot)
-    regions = plots.plot_regions(_function(analysis), test, model=chosen.name)
+    # The plane of the training rows: a class may be without held-out rows.
+    plane = default_plane(analysis.train) if analysis.train.d > 1 else None
+    regions = partial(plots.plot_regions, _function(analysis), test, plane=plane, model=chosen.name)
     yield Figure("regions", "predictions", "Regions of decision", regions)
-    separation = plots.plot_separation(P, test.y, class_names=names)
+    separation = partial(plots.plot_separation, P, test.y, class_names=names)
     yield Figure("separation", "predictions", "Separation", separation)
 
 

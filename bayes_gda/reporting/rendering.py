@@ -206,13 +206,12 @@ TABLES: dict[str, tuple[Column, ...]] = {
     ),
     "loo": (
         Column("model", "model"),
-        Column("family", "family"),
         _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES,
         Column("stacking", "stacking", "f2", "weight in the best mixture"),
         Column("p_eff", "p_eff", "f1", "effective number of parameters"),
         Column("bad_k", "bad k̂", "int", "rows whose estimate is not reliable"),
     ),
-    "held_out": (Column("model", "model"), Column("family", "family"), _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES),
+    "held_out": (Column("model", "model"), _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES),
     "model_evidence": (
         Column("model", "model"),
         Column("of", "of"),

@@ -57,6 +57,8 @@ def write(path: str | os.PathLike[str], tree: "xr.DataTree", *, version: int = F
     try:
         target = Path(os.path.realpath(os.fspath(path)))
         draft = target.parent / f".{secrets.token_hex(8)}.tmp"  # beside the target: a rename must not cross disks
+        if target.exists() and not target.is_file():
+            raise OSError(f"it is not a regular file, but {'a folder' if target.is_dir() else 'a device'}")
         with open(draft, "xb") as file:
             file.write(body)
             file.write(seal(body, version))

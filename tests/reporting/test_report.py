@@ -13,6 +13,7 @@ from reporting.report_pages import HOSTILE, HOSTILE_CLASSES, Page, data, page, r
 from sklearn.metrics import accuracy_score, log_loss
 
 from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, StoreError
 from bayes_gda.inference.exact import lda_posterior, qda_posterior
 from bayes_gda.inference.priors import NIW
@@ -308,3 +309,23 @@ def test_a_full_report_has_the_sampler_and_all_methods(tmp_path):
     assert {f["name"] for f in tree["figures"]} >= {"traces", "energy", "ess"}
     Page(found.page.read_text(encoding="utf-8"))
     assert (found.folder / "posterior" / "naive-mcmc.nc").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["one feature", "more actions than classes", "a class without held-out rows", "tiny"])
+def test_odd_data_have_a_report_too(case, tmp_path):
+    given, test, costs = data("iris"), None, None
+    if case == "one feature":
+        given = Dataset(given.X[:, 2:3], given.y, ("intercept",), ("top label", "reference", "mcmc"))
+    elif case == "more actions than classes":
+        costs = [[0, 1, 1], [1, 0, 1], [1, 1, 0], [0.3, 0.3, 0.3]]
+    elif case == "a class without held-out rows":
+        given, test = given.split(0.3, 0)
+        test = test.subset(test.y < 2)
+    else:
+        X = np.random.default_rng(0).normal(size=(12, 2)) + 20 * np.repeat([0, 1], 6)[:, None]
+        given = Dataset(X, np.repeat([0, 1], 6), ("a", "b"), (False, True))
+    settings = ReportSettings(quick=True, draws=100, costs=costs)
+    found = write_report(given, tmp_path / "out", settings=settings, test=test)
+    assert len(found.numbers["figures"]) > 10
+    assert all(c.call or c.light == "green" for c in found.conclusions)

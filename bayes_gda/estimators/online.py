@@ -1,0 +1,151 @@
+"""Logistic and softmax regression batch by batch: the Gaussian after a batch is the prior of the next.
+
+    log p(w | y_1…y_t) ≈ log p(y_t | w) + log N(w | ŵ_{t−1}, H_{t−1}⁻¹),   and a Gaussian at the mode of that again
+
+Each batch is seen once. Its curvature is kept as it was at the mode of its day, not at that of today: this is the drift
+against fitting all rows at once, and it is the smaller the larger the first batches are.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+
+from bayes_gda.checks import Floats, frozen
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.errors import DataError, PriorError
+from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.fitting.choice import TOLERANCE, Fit, fit
+from bayes_gda.fitting.defaults import Rows
+from bayes_gda.fitting.regressions import Design, WeightsProblem
+from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.inference.priors import HierarchicalScale, Normal
+from bayes_gda.inference.skew import lindley_mean
+from bayes_gda.inference.streaming import FilteredTarget
+from bayes_gda.inference.trust import Trust, assess
+from bayes_gda.prediction.classifier import RegressionClassifier
+
+
+class Online(BayesianClassifier):
+    """What the regressions do with one batch after the other; `fit` starts anew."""
+
+    model_: RegressionClassifier
+    prior_: Normal | HierarchicalScale
+    features_: FeatureMap
+    n_samples_seen_: float
+
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None) -> Self:
+        """Learn one more batch of rows X (n, d) with labels y (n,) by the online Laplace approximation.
+
+        The feature map, with its standardisation, and a prior by empirical Bayes are those of the first batch. `trust_`
+        weighs the last step alone, `log_evidence_` sums the steps. Use `fit` where all rows fit into memory: it has no
+        drift, and a batch of more than 10⁵ rows takes longer to check than to learn.
+
+        Parameters
+        ----------
+        X, y
+            Features and labels, as in `fit`. After a `fit` that ended with `inference_` 'laplace' it goes on from it.
+        classes
+            All labels that will ever come, at the first call; None takes those of its batch.
+        sample_weight
+            (n,) weights ≥ 0, as in `fit`.
+
+        Notes
+        -----
+        Drift against one fit to all rows, at worst over weights and rows; spreads come out up to 5 % too small:
+
+        | data                | batches of | mean, in posterior sd | probability |
+        |---------------------|------------|-----------------------|-------------|
+        | simulated, 4000 × 5 | 100        | .18                   | .002        |
+        | pima, 532 × 7       | 50         | .25                   | .028        |
+        | iris, 150 × 4, K=3  | 50         | .14                   | .041        |
+        """
+        first = not hasattr(self, "model_")
+        if self.inference not in ("auto", "laplace"):
+            raise DataError(
+                f"`partial_fit` needs inference 'auto' or 'laplace'; got {self.inference!r}. Use `fit` with all rows."
+            )
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        rows = self._batch(X, y, classes, sample_weight)
+        if first:
+            self._begin(rows)
+        else:
+            self._go_on(rows)
+        return self
+
+    def _begin(self, rows: Rows) -> None:
+        problem, prior = self._problem(rows)
+        if not (isinstance(problem, WeightsProblem) and problem.proper):
+            raise PriorError(
+                "`partial_fit` needs a Gaussian prior of finite scale, since one batch may not determine the weights; "
+                "got a flat or hierarchical one. Give `prior_scale` a number."
+            )
+        seed = self._new_seed()
+        fitted = fit(problem, self._settings("laplace", seed))
+        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
+        self._keep(fitted, rows)
+
+    def _go_on(self, rows: Rows) -> None:
+        model, before = self.model_, self.model_.posterior
+        if before is None or not hasattr(self, "n_samples_seen_"):
+            raise DataError(
+                f"`partial_fit` goes on from a Gaussian posterior; this one is by {self.inference_!r}, or from a file. "
+                "Begin with partial_fit, or fit with inference='laplace'."
+            )
+        assert isinstance(self.prior_, Normal)
+        Phi = np.ascontiguousarray(model.features(rows.X))
+        design = Design(rows, model.features, Phi, model.reference)
+        fitted = fit(OnlineProblem(design, self.prior_, before), self._settings("laplace", self.seed_))
+        assert isinstance(fitted.model, RegressionClassifier)
+        seen, new = self.n_samples_seen_, _total(rows)
+        shares = (seen * model.shares + new * rows.shares) / (seen + new)
+        together = replace(
+            fitted,
+            model=replace(fitted.model, shares=shares),
+            log_evidence=self.log_evidence_ + fitted.log_evidence,
+            log_evidence_error=self.log_evidence_error_ + fitted.log_evidence_error,
+        )
+        self._keep(together, rows)
+        self.n_samples_seen_ = seen + new
+
+    def _keep(self, fitted: Fit, rows: Rows) -> None:
+        super()._keep(fitted, rows)
+        self.features_, self.n_samples_seen_ = self.model_.features, _total(rows)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnlineProblem(WeightsProblem):
+    """A regression on one batch, with the Gaussian after the batches before in place of the prior.
+
+    Parameters
+    ----------
+    before
+        The posterior of the batches before.
+    """
+
+    before: GaussianPosterior
+
+    def laplace(self) -> GaussianPosterior:
+        """Return the Gaussian at the mode, looked for from the mode before."""
+        return laplace_approximation(self._target(), self.before.mean)
+
+    def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
+        """Weigh this step's Gaussian, by the probabilities of the batch."""
+        target = self._target()
+        mean, rows = lindley_mean(posterior, target), self.design.predictor()
+        trust = assess(target, posterior, mean=mean, predictor=rows, tolerance=TOLERANCE, random_seed=random_seed)
+        return replace(trust, reason=f"Of the last batch alone, given the Gaussian before it: {trust.reason}")
+
+    def log_density(self, w: Floats) -> Floats:
+        """Return the log posterior (S,) of weights (S, dim)."""
+        return self._target().log_density(w)
+
+    def _target(self) -> FilteredTarget:
+        return FilteredTarget(self.design.target(Normal(scale=frozen(np.inf))), self.before)
+
+
+def _total(rows: Rows) -> float:
+    """Rows, or the sum of their weights."""
+    return float(len(rows.X) if rows.weight is None else rows.weight.sum())

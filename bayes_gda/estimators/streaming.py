@@ -1,0 +1,223 @@
+"""Generative classifiers that learn batch by batch, merge, unlearn and forget.
+
+All of it is exact: counts, means and scatter matrices are what they know of their rows, and these add and subtract.
+
+    partial_fit    moments + those of the batch       as if all rows had come at once
+    merge          moments + those of another model   as if one model had seen both parts
+    unlearn        moments − those of the rows        as if these had never come
+    forget         counts and scatter × a factor      as if every row weighed so much less
+"""
+
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bayes_gda.checks import positive
+from bayes_gda.data.moments import Moments
+from bayes_gda.errors import DataError, PriorError
+from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.fitting.choice import fit
+from bayes_gda.fitting.defaults import Rows, default_prior
+from bayes_gda.fitting.generative import GaussianProblem
+from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
+from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.inference.streaming import StreamingGaussian, StreamingNaive
+from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
+
+# A scatter matrix may have an eigenvalue below zero by so much of its scale before the rows were removed: sums over
+# 10⁶ rows round by some 1e-10 of it, and rows that were never learnt overshoot by their own size.
+ROUNDING = 1e-8
+
+
+class Streaming(BayesianClassifier):
+    """What the Gaussian models can do because their moments add and subtract; `fit` starts anew.
+
+    The subclasses say which covariances the classes have and which prior is conjugate.
+    """
+
+    model_: GaussianClassifier
+    prior_: NIW | NIG | LKJ
+    prior: NIW | NIG | LKJ | None
+    _covariance: ClassVar[Covariance]
+    _conjugate: ClassVar[type[NIW] | type[NIG]] = NIW
+
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None) -> Self:
+        """Learn one more batch of rows X (n, d) with labels y (n,); with a given `prior`, as if all had come at once.
+
+        A default prior takes its scale from the first batch and is kept in `prior_`. So give `prior`, or a first batch
+        that shows the scale of every feature.
+
+        Parameters
+        ----------
+        X, y
+            Features and labels, as in `fit`. After `fit` it goes on from there.
+        classes
+            All labels that will ever come, at the first call; None takes those of its batch.
+        sample_weight
+            (n,) weights ≥ 0, as in `fit`.
+        """
+        first = not hasattr(self, "model_")
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        rows = self._batch(X, y, classes, sample_weight)
+        part = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
+        if first:
+            self._hold(part, self._prior_for(part), rows)
+        else:
+            self._hold(self.model_.moments + part, self.prior_, rows)
+        return self
+
+    def merge(self, other: Self) -> Self:
+        """Learn all that another model has learnt from other rows, under the same prior: as if one had seen both.
+
+        Parameters
+        ----------
+        other
+            A fitted model of the same kind, with the same classes and features; it is left as it is.
+        """
+        check_is_fitted(self, "model_")
+        if type(other) is not type(self) or not hasattr(other, "model_"):
+            raise DataError(f"`other` must be a fitted {type(self).__name__}; got {other!r}.")
+        if self.classes_.tolist() != other.classes_.tolist():
+            raise DataError(
+                f"`other` must have the classes {self.classes_.tolist()}; got {other.classes_.tolist()}. "
+                "Announce all with partial_fit(…, classes=…)."
+            )
+        if self._names() != other._names():
+            raise DataError(f"`other` must have the features {list(self._names())}; got {list(other._names())}.")
+        if not _same(self.prior_, other.prior_):
+            raise PriorError("`other` must have the same prior; got another. Give the same `prior` to both and refit.")
+        self._hold(self.model_.moments + other.model_.moments, self.prior_)
+        return self
+
+    def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Take rows out again: the posterior is that of all other rows, exactly. A default prior stays as it is.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows that were learnt, with the labels and weights they were learnt with.
+
+        Raises
+        ------
+        DataError
+            If those rows cannot have been learnt: a class would have fewer than no rows, or its scatter matrix a
+            negative eigenvalue. The model stays as it was.
+        """
+        check_is_fitted(self, "model_")
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
+        rows = self._batch(X, y, None, sample_weight)
+        part = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
+        self._hold(_without(self.model_.moments, part, self.classes_), self.prior_)
+        return self
+
+    def forget(self, factor: float) -> Self:
+        """Let all rows learnt so far count `factor` times as much: before each batch, for data that drift.
+
+        With a factor f before each batch a row that is t batches old weighs f^t, and the model remembers some 1/(1 − f)
+        batches. The prior keeps its weight.
+
+        Parameters
+        ----------
+        factor
+            Above 0, at most 1.
+        """
+        check_is_fitted(self, "model_")
+        f = positive("factor", factor, error=DataError)
+        if f.ndim or f > 1:
+            raise DataError(
+                f"`factor` must be a number above 0 and at most 1; got {factor}. Use 0.99 to forget slowly."
+            )
+        moments = self.model_.moments
+        self._hold(Moments(f * moments.count, moments.mean, f * moments.scatter), self.prior_)
+        return self
+
+    def stream(self) -> StreamingGaussian | StreamingNaive:
+        """Return the posterior as one that learns, removes and predicts single rows in O(d²) a class.
+
+        It is a copy that goes its own way; its class codes are positions in `classes_`.
+        """
+        check_is_fitted(self, "model_")
+        model = self.model_
+        if isinstance(model.posterior, NIWPosterior):
+            return StreamingGaussian(model.posterior, model.moments.count)
+        if isinstance(model.posterior, NIGPosterior):
+            return StreamingNaive(model.posterior, model.moments.count)
+        raise PriorError(_needs_exact(self))
+
+    def _prior_for(self, moments: Moments) -> NIW | NIG | LKJ:
+        prior = default_prior(moments, self._conjugate) if self.prior is None else self.prior
+        if not isinstance(prior, (self._conjugate, LKJ)):
+            kinds = f"{self._conjugate.__name__} or LKJ"
+            raise PriorError(f"`prior` of {type(self).__name__} must be {kinds} or None; got {prior!r}.")
+        return prior
+
+    def _hold(self, moments: Moments, prior: NIW | NIG | LKJ, rows: Rows | None = None) -> None:
+        """Make the model that of these moments; rows are needed where the classes are not known yet."""
+        if self.inference not in ("auto", "exact") or isinstance(prior, LKJ):
+            raise PriorError(_needs_exact(self))
+        if rows is None:
+            none = np.empty((0, moments.d))
+            rows = Rows(none, np.empty(0, dtype=np.intp), self.classes_, None, self._names())
+        known = hasattr(self, "model_")
+        alpha = self.model_.alpha if known else Dirichlet().vector(moments.K)
+        seed = self.seed_ if known else self._new_seed()
+        problem = GaussianProblem(self._covariance, rows, moments, prior, alpha)
+        fitted = fit(problem, self._settings("exact", seed))
+        assert isinstance(fitted.model, GaussianClassifier)
+        _check_definite(fitted.model.posterior)
+        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
+        self._keep(fitted, rows)
+
+
+def _needs_exact(estimator: Streaming) -> str:
+    return (
+        "Streaming needs the exact posterior: "
+        f"{estimator._conjugate.__name__} as `prior`, or None, and inference 'auto' or 'exact'; "
+        f"got {type(estimator.prior).__name__} and {estimator.inference!r}. Use `fit` with all rows."
+    )
+
+
+def _same(a: object, b: object) -> bool:
+    """Whether two priors are the same, number by number."""
+    return type(a) is type(b) and all(
+        np.array_equal(getattr(a, field.name), getattr(b, field.name))
+        for field in fields(a)  # type: ignore[arg-type]
+    )
+
+
+def _without(moments: Moments, part: Moments, classes: NDArray[Any]) -> Moments:
+    """Return the moments less those of a part, or raise if what remains cannot be that of rows."""
+    for label, has, gone in zip(classes.tolist(), moments.count, part.count, strict=True):
+        if gone > has * (1 + 1e-9):  # weights that were summed in another order
+            raise DataError(
+                f"Class {label!r} has {has:g} rows; cannot unlearn {gone:g}. Give only rows that were learnt."
+            )
+    left = moments - part
+    scale = np.sqrt(np.diagonal(moments.scatter, axis1=1, axis2=2))
+    scale = np.where(scale > 0, scale, 1.0)
+    lowest = np.linalg.eigvalsh(left.scatter / (scale[:, :, None] * scale[:, None, :]))[:, 0]
+    if (lowest < -ROUNDING).any():
+        label = classes.tolist()[int(np.argmin(lowest))]
+        raise DataError(
+            f"Some of those rows of class {label!r} were never learnt: a negative variance would remain. "
+            "Give them as they were learnt."
+        )
+    return left
+
+
+def _check_definite(posterior: NIWPosterior | NIGPosterior | None) -> None:
+    """Raise if rounding after many removals outweighs a very weak prior."""
+    if isinstance(posterior, NIGPosterior):
+        good = bool((posterior.b > 0).all())
+    else:
+        assert posterior is not None
+        try:
+            np.linalg.cholesky(posterior.Psi)
+            good = True
+        except np.linalg.LinAlgError:
+            good = False
+    if not good:
+        raise DataError("The rows left are too few to tell from rounding under so weak a prior. Use `fit` with them.")
