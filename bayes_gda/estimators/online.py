@@ -20,12 +20,17 @@ from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.fitting.choice import TOLERANCE, Fit, fit
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.regressions import Design, WeightsProblem
-from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo, laplace_approximation
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.skew import lindley_mean
 from bayes_gda.inference.streaming import FilteredTarget
 from bayes_gda.inference.trust import Trust, assess
 from bayes_gda.prediction.classifier import RegressionClassifier
+
+# Adds nothing: the Gaussian before stands in its place.
+_FLAT = Normal(scale=frozen(np.inf))
+# The inverse of a covariance from S draws of m weights is too large by S/(S − m − 2): ten a weight leave a tenth.
+DRAWS_PER_WEIGHT = 10
 
 
 class Online(BayesianClassifier):
@@ -46,7 +51,8 @@ class Online(BayesianClassifier):
         Parameters
         ----------
         X, y
-            Features and labels, as in `fit`. After a `fit` that ended with `inference_` 'laplace' it goes on from it.
+            Features and labels, as in `fit`. After `fit` it goes on from there; if that gave draws, from the Gaussian
+            with their mean and covariance.
         classes
             All labels that will ever come, at the first call; None takes those of its batch.
         sample_weight
@@ -88,16 +94,15 @@ class Online(BayesianClassifier):
         self._keep(fitted, rows)
 
     def _go_on(self, rows: Rows) -> None:
-        model, before = self.model_, self.model_.posterior
-        if before is None or not hasattr(self, "n_samples_seen_"):
+        model = self.model_
+        if not hasattr(self, "n_samples_seen_"):
             raise DataError(
-                f"`partial_fit` goes on from a Gaussian posterior; this one is by {self.inference_!r}, or from a file. "
-                "Begin with partial_fit, or fit with inference='laplace'."
+                "This model does not say how many rows it has learnt, so that it cannot go on. Fit it again."
             )
-        assert isinstance(self.prior_, Normal)
         Phi = np.ascontiguousarray(model.features(rows.X))
         design = Design(rows, model.features, Phi, model.reference)
-        fitted = fit(OnlineProblem(design, self.prior_, before), self._settings("laplace", self.seed_))
+        problem = OnlineProblem(design, _FLAT, _gaussian(model))
+        fitted = fit(problem, self._settings("laplace", self.seed_))
         assert isinstance(fitted.model, RegressionClassifier)
         seen, new = self.n_samples_seen_, _total(rows)
         shares = (seen * model.shares + new * rows.shares) / (seen + new)
@@ -121,11 +126,18 @@ class OnlineProblem(WeightsProblem):
 
     Parameters
     ----------
+    design, prior
+        The batch, and the flat prior.
     before
         The posterior of the batches before.
     """
 
     before: GaussianPosterior
+
+    @property
+    def proper(self) -> bool:
+        """The Gaussian before is the prior, and it can be normalised."""
+        return True
 
     def laplace(self) -> GaussianPosterior:
         """Return the Gaussian at the mode, looked for from the mode before."""
@@ -143,7 +155,24 @@ class OnlineProblem(WeightsProblem):
         return self._target().log_density(w)
 
     def _target(self) -> FilteredTarget:
-        return FilteredTarget(self.design.target(Normal(scale=frozen(np.inf))), self.before)
+        return FilteredTarget(self.design.target(self.prior), self.before)
+
+
+def _gaussian(model: RegressionClassifier) -> GaussianPosterior:
+    """Return the posterior of the weights as a Gaussian: its own, or the one with the moments of its draws."""
+    if model.posterior is not None:
+        return model.posterior
+    assert model.draws is not None
+    S, dim = model.draws.shape
+    if DRAWS_PER_WEIGHT * dim > S:
+        raise DataError(
+            f"`partial_fit` needs {DRAWS_PER_WEIGHT * dim} draws to go on from, ten a weight; got {S}. "
+            "Fit with more `draws`, or with inference='laplace'."
+        )
+    H = np.linalg.inv(np.cov(model.draws, rowvar=False).reshape(dim, dim))
+    return GaussianPosterior(
+        model.draws.mean(axis=0), np.linalg.cholesky((H + H.T) / 2), np.nan, NewtonInfo(True, 0, 0.0)
+    )
 
 
 def _total(rows: Rows) -> float:

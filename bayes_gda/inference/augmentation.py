@@ -5,8 +5,9 @@ given Σ and what was observed is Gaussian in closed form, then what is missing.
 the completed data, its means integrated out. Were the means drawn from the completed data instead, a mean of which
 nothing was observed would follow its own imputations, and hardly move.
 
-The second step needs nothing of the data but their moments, so the first draws *moments*, not rows. In a group of n rows with mean x̄ and scatter RRᵀ of what was observed, R of r columns, and with A and C = LLᵀ of
-`patterns`, the moments of the completed rows x_i = μ + A(x_i − μ) + Lε_i, ε_i ~ N(0, I), are distributed as
+The second step needs nothing of the data but their moments, so the first draws *moments*, not rows. In a group of n
+rows with mean x̄ and scatter RRᵀ of what was observed, R of r columns, and with A and C = LLᵀ of `patterns`, the
+moments of the completed rows x_i = μ + A(x_i − μ) + Lε_i, ε_i ~ N(0, I), are distributed as
 
     mean     μ + A(x̄ − μ) + L z/√n                    z ~ N(0, I)
     scatter  FFᵀ + LTTᵀLᵀ,   F = AR + LZᵀ             Z of r rows ~ N(0, I),  TTᵀ ~ Wishart(n − 1 − r, I)
@@ -95,7 +96,7 @@ def draw_means(data: PatternMoments, prior: NIWPosterior, Sigma: Floats, rng: np
 
 
 def draw_covariances(prior: NIWPosterior, n: Floats, mean: Floats, scatter: Floats, rng: np.random.Generator) -> Floats:
-    """Draw Σ (chains, G, d, d) from the inverse Wishart of `exact`, for the completed moments of many chains at once."""
+    """Draw Σ (chains, G, d, d) from the inverse Wishart of `exact`, of the completed moments of all chains."""
     delta = mean - prior.m
     weight = prior.kappa * n / (prior.kappa + n)
     gain = scatter + weight[:, None, None] * delta[..., :, None] * delta[..., None, :]

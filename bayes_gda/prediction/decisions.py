@@ -155,7 +155,7 @@ def decide_with_draws(
         best = problem.best(rows, p, loss)
         share = _shares(w[:, rows] if w.ndim == 2 else w[:, None])
         for a in range(A):
-            optimal[rows, a] = (share * (best == a)).sum(axis=1)
+            optimal[rows, a] = np.minimum((share * (best == a)).sum(axis=1), 1.0)  # a sum of shares may round above 1
         taken = np.take_along_axis(loss, made.action[rows, None, None], axis=2)[..., 0]
         value[rows] = (share * (taken - loss.min(axis=2))).sum(axis=1)
 

@@ -1,7 +1,7 @@
 """The figures of a report, by section, in the order in which they are read."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -75,11 +75,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     yield Figure("forest", "posteriors", f"Parameters of {chosen.name} by method", forest)
     yield from _held_out(analysis)
     yield Figure("reliability", "calibration", "Reliability curves", partial(plots.plot_reliability, detail.curves))
-    made = chosen.decisions
-    # Sums of weights may exceed one by rounding, and such rows would fall out of the histogram.
-    firm = None if made.probability_optimal is None else np.clip(made.probability_optimal, 0, 1)
-    made = replace(made, probability_optimal=firm)
-    yield Figure("decisions", "decisions", "Decisions", partial(plots.plot_decisions, made))
+    yield Figure("decisions", "decisions", "Decisions", partial(plots.plot_decisions, chosen.decisions))
     if detail.thresholds is not None:
         curve = detail.thresholds
         thresholds = partial(plots.plot_thresholds, curve, class_name=str(test.class_names[1]))

@@ -128,7 +128,8 @@ def _short(variable: str, coords: tuple[str, ...], alone: bool) -> str:
     text = plain(variable)
     for width in range(NAME, SHORTEST, -1) if coords else ():
         inner = ", ".join(plain(label, width) for label in coords)
-        text = inner if alone else f"{plain(variable)}[{inner}]"
+        # `w` of a feature is called by the feature; a covariance would be read as the feature itself.
+        text = inner if alone and variable == "w" else f"{plain(variable)}[{inner}]"
         if text_width(drawn(text)) <= ROOM:
             break
     return text

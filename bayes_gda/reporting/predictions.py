@@ -223,9 +223,9 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
             share[None, :], extent=(0, n, 0, 1), aspect="auto", cmap=shades, vmin=0, vmax=1, interpolation="nearest"
         )
         axes.plot(np.arange(n) + 0.5, p, color=BLACK, linewidth=1.3, drawstyle="steps-mid", rasterized=n > MANY_POINTS)
-        axes.plot([n - p.sum()], [-0.06], "^", color=BLACK, markersize=6, clip_on=False, zorder=5)
+        axes.plot([n - p.sum()], [1.06], "v", color=BLACK, markersize=6, clip_on=False, zorder=5)
         axes.set_title(
-            f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {_three(area[k])}", fontsize=FONT
+            f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {_three(area[k])}", fontsize=FONT, pad=9
         )
         axes.set(xlim=(0, n), ylim=(0, 1), yticks=[0, 1])
         axes.grid(visible=False)

@@ -5,7 +5,7 @@ can hold every number of the page to report.json.
 """
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -266,15 +266,26 @@ def render(tree: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
         return Markup('<data data-key="{}" data-kind="{}">{}</data>').format(address, kind, text)
 
     sources = {key: f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" for key, image in images.items()}
-    template = _environment().get_template("report.html.jinja")
-    css = Markup(_template("report.css"))  # ours, and free of user text
-    return template.render(report=tree, value=value, tables=TABLES, sources=sources, css=css)
+    return (
+        _environment()
+        .get_template("report.html.jinja")
+        .render(report=tree, value=value, tables=TABLES, sources=sources, css=_css())
+    )
+
+
+def render_gallery(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page that leads to several reports, each with its `name`, `page`, `description`, `conclusions`."""
+    return _environment().get_template("gallery.html.jinja").render(entries=entries, css=_css())
+
+
+def _css() -> Markup:
+    return Markup(_template("report.css"))  # ours, and free of user text
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=DictLoader({"report.html.jinja": _template("report.html.jinja")}),
+        loader=DictLoader({file: _template(file) for file in ("report.html.jinja", "gallery.html.jinja")}),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

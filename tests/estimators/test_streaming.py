@@ -252,7 +252,23 @@ def test_what_cannot_go_on_says_so():
     for params in ({"prior_scale": np.inf}, {"prior_scale": "hierarchical"}):
         with pytest.raises(PriorError, match="needs a Gaussian prior of finite scale"):
             BayesianLogisticRegression(**params).partial_fit(X, y)
-    model = BayesianLogisticRegression().fit(IRIS.X, LABELS)
+    few = BayesianLogisticRegression(inference="laplace", prior_scale="hierarchical", draws=10).fit(X[:300], y[:300])
+    with pytest.raises(DataError, match="`partial_fit` needs 60 draws to go on from, ten a weight; got 40"):
+        few.partial_fit(X[300:], y[300:])
+
+
+@pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarning")
+def test_it_goes_on_from_draws_by_their_moments():
+    """The corrected posterior of the first half, as a Gaussian, is the prior of the second: near the whole."""
+    rows = np.random.default_rng(2).permutation(150)
+    first, second = rows[:75], rows[75:]
+    model = BayesianLogisticRegression().fit(IRIS.X[first], LABELS[first])
     assert model.inference_ == "corrected"
-    with pytest.raises(DataError, match="goes on from a Gaussian posterior; this one is by 'corrected'"):
-        model.partial_fit(IRIS.X, LABELS)
+    draws = model.model_.draws
+    model.partial_fit(IRIS.X[second], LABELS[second])
+    assert model.inference_ == "laplace"
+    whole = BayesianLogisticRegression(features=model.features_).fit(IRIS.X, LABELS)
+    before = BayesianLogisticRegression(features=model.features_).fit(IRIS.X[first], LABELS[first])
+    error = np.abs(model.predict_proba(IRIS.X) - whole.predict_proba(IRIS.X)).mean()
+    assert error < 0.5 * np.abs(before.predict_proba(IRIS.X) - whole.predict_proba(IRIS.X)).mean()
+    assert (model.model_.posterior.sd < 1.05 * draws.std(axis=0)).all()

@@ -1,0 +1,140 @@
+"""Logistic and softmax regression on rows that come in chunks: the log posterior and its derivatives are sums.
+
+    log p(y, w) = Σ_chunks log p(y_c | w) + log p(w)
+
+and so are gradient, precision and third derivatives, each in one pass over the chunks. A Newton step is one pass; with
+the mode of a subsample as the start, two or three finish.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats, frozen
+from bayes_gda.errors import DataError
+from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.inference.logistic import GaussianTerms, LogisticTarget
+from bayes_gda.inference.priors import Normal
+from bayes_gda.inference.regression import RegressionTarget, regression_laplace
+from bayes_gda.inference.softmax import SoftmaxTarget
+
+Chunk = tuple[Floats, NDArray[np.intp]]
+
+# Adds nothing to a chunk: the prior is counted once, for all of them.
+_FLAT = Normal(scale=frozen(np.inf))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedTarget:
+    """Log posterior of logistic (K = 2) or softmax regression over chunks of rows, one of them held at a time.
+
+    Parameters
+    ----------
+    chunks
+        Called for each pass; yields (Φ (n, m), y (n,) codes in 0…K−1), the same rows each time.
+    m
+        Columns of Φ.
+    K
+        Number of classes.
+    prior
+        Prior of the weights, for softmax of those of each class; proper.
+    """
+
+    chunks: Callable[[], Iterable[Chunk]]
+    m: int
+    K: int
+    prior: Normal
+    gaussian: GaussianTerms = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.prior.is_proper:
+            raise DataError("`prior` must be proper where rows come in chunks. Give Normal a finite `scale`.")
+        object.__setattr__(self, "gaussian", GaussianTerms.of(self.prior, self.m))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows of weights, one for logistic regression and K for softmax, and m."""
+        return (1 if self.K == 2 else self.K), self.m
+
+    @property
+    def dim(self) -> int:
+        """Length of w, the rows of weights one after the other."""
+        return self.shape[0] * self.m
+
+    def of_rows(self, Phi: Floats, y: NDArray[np.intp], *, weight: float | None = None) -> RegressionTarget:
+        """Return the target of given rows in memory, with this prior; each counts `weight` times."""
+        c = None if weight is None else np.full(len(Phi), weight)
+        return self._of(Phi, y, self.prior, c)
+
+    def log_density(self, w: Floats) -> Floats:
+        """Return log p(y, w), () for one w (dim,), (S,) for S of them (S, dim)."""
+        W = np.reshape(w, (*np.shape(w)[:-1], *self.shape))
+        return self.log_likelihood(w) + self.gaussian.log_density(W).sum(axis=-1)
+
+    def log_likelihood(self, w: Floats) -> Floats:
+        """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim)."""
+        return np.asarray(sum((target.log_likelihood(w) for target in self._targets()), np.zeros(np.shape(w)[:-1])))
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return ∂ log p(y, w)/∂w (dim,)."""
+        return sum((target.gradient(w) for target in self._targets()), self._prior_gradient(w))
+
+    def precision(self, w: Floats) -> Floats:
+        """Return H = −∂² log p(y, w)/∂w² (dim, dim)."""
+        return self.value_gradient_precision(w)[2]
+
+    def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
+        """Return log density, gradient and precision, in one pass over the chunks."""
+        value = float(self.gaussian.log_density(np.reshape(w, self.shape)).sum())
+        g = self._prior_gradient(w)
+        H = np.asarray(np.kron(np.eye(self.shape[0]), self.gaussian.precision), dtype=np.float64)
+        for target in self._targets():
+            value_part, g_part, H_part = target.value_gradient_precision(w)
+            value += value_part
+            g += g_part
+            H += H_part
+        return value, g, H
+
+    def third_order_trace(self, w: Floats, V: Floats) -> Floats:
+        """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,), for V (dim, dim)."""
+        return sum((target.third_order_trace(w, V) for target in self._targets()), np.zeros(self.dim))
+
+    def third_order_form(self, w: Floats, h: Floats) -> Floats:
+        """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""
+        start = np.zeros(np.shape(h)[:-1])
+        return np.asarray(sum((target.third_order_form(w, h) for target in self._targets()), start))
+
+    def _prior_gradient(self, w: Floats) -> Floats:
+        return self.gaussian.gradient(np.reshape(w, self.shape)).ravel()
+
+    def _targets(self) -> Iterator[RegressionTarget]:
+        """The likelihoods of the chunks."""
+        for Phi, y in self.chunks():
+            yield self._of(Phi, y, _FLAT, None)
+
+    def _of(self, Phi: Floats, y: NDArray[np.intp], prior: Normal, c: Floats | None) -> RegressionTarget:
+        if self.K == 2:
+            return LogisticTarget(Phi, y.astype(np.float64), prior, c)
+        return SoftmaxTarget(Phi, y, self.K, prior, c)
+
+
+def chunked_laplace(target: ChunkedTarget, some: Chunk | None = None, n: float = 0.0) -> GaussianPosterior:
+    """Approximate the posterior by a Gaussian at its mode, in one pass a Newton step.
+
+    Parameters
+    ----------
+    target
+        The log posterior of all rows.
+    some
+        A random part of the rows (Φ, y), held in memory, whose mode is the start; None starts at the origin, which
+        takes some eight passes in place of two or three.
+    n
+        Rows altogether, for which those in `some` stand.
+    """
+    start = None
+    if some is not None and len(some[0]):
+        Phi, y = some
+        start = regression_laplace(target.of_rows(Phi, y, weight=max(n, len(Phi)) / len(Phi))).mean
+    return laplace_approximation(target, start)
