@@ -143,6 +143,8 @@ class Batches:
         for X, y in self:
             chosen = rng.random(len(X)) < share
             taken.append((X[chosen], y[chosen]))
+        if not taken:
+            raise DataError("No row is complete. Drop the column that has most gaps.")
         return np.concatenate([X for X, _ in taken]), np.concatenate([y for _, y in taken])
 
 

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.batches import Batches
 from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.display import fitted_html
@@ -119,6 +120,12 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         codes = np.array([code[label] for label in labels.tolist()], dtype=np.intp)[inverse]
         return Rows(X, codes, known, weight, self._names())
+
+    def _table_rows(self, batches: Batches, X: Floats, codes: NDArray[np.intp]) -> Rows:
+        """Rows of a table on disk; its names and number of features become the estimator's."""
+        self.feature_names_in_ = np.array(batches.feature_names, dtype=object)
+        self.n_features_in_ = len(batches.feature_names)
+        return Rows(X, codes, np.array(batches.class_names), None, self._names())
 
     def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
         """Return the rows of positive weight, with their labels and weights."""

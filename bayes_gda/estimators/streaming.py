@@ -2,6 +2,7 @@
 
 All of it is exact: counts, means and scatter matrices are what they know of their rows, and these add and subtract.
 
+    fit_batches    moments of a table on disk         as if it had been read at once
     partial_fit    moments + those of the batch       as if all rows had come at once
     merge          moments + those of another model   as if one model had seen both parts
     unlearn        moments − those of the rows        as if these had never come
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayes_gda.checks import positive
+from bayes_gda.data.batches import Batches
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
@@ -67,6 +69,19 @@ class Streaming(BayesianClassifier):
             self._hold(part, self._prior_for(part), rows)
         else:
             self._hold(self.model_.moments + part, self.prior_, rows)
+        return self
+
+    def fit_batches(self, batches: Batches) -> Self:
+        """Fit to a table larger than memory in one pass: the same as `fit` to all its rows.
+
+        Parameters
+        ----------
+        batches
+            The table, from `bayes_gda.data.batches.open_batches`.
+        """
+        moments = batches.moments()
+        rows = self._table_rows(batches, np.empty((0, moments.d)), np.empty(0, dtype=np.intp))
+        self._hold(moments, self._prior_for(moments), rows, anew=True)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -154,16 +169,16 @@ class Streaming(BayesianClassifier):
             raise PriorError(f"`prior` of {type(self).__name__} must be {kinds} or None; got {prior!r}.")
         return prior
 
-    def _hold(self, moments: Moments, prior: NIW | NIG | LKJ, rows: Rows | None = None) -> None:
+    def _hold(self, moments: Moments, prior: NIW | NIG | LKJ, rows: Rows | None = None, *, anew: bool = False) -> None:
         """Make the model that of these moments; rows are needed where the classes are not known yet."""
         if self.inference not in ("auto", "exact") or isinstance(prior, LKJ):
             raise PriorError(_needs_exact(self))
         if rows is None:
             none = np.empty((0, moments.d))
             rows = Rows(none, np.empty(0, dtype=np.intp), self.classes_, None, self._names())
-        known = hasattr(self, "model_")
-        alpha = self.model_.alpha if known else Dirichlet().vector(moments.K)
-        seed = self.seed_ if known else self._new_seed()
+        anew = anew or not hasattr(self, "model_")
+        alpha = Dirichlet().vector(moments.K) if anew else self.model_.alpha
+        seed = self._new_seed() if anew else self.seed_
         problem = GaussianProblem(self._covariance, rows, moments, prior, alpha)
         fitted = fit(problem, self._settings("exact", seed))
         assert isinstance(fitted.model, GaussianClassifier)

@@ -40,8 +40,9 @@ from bayes_gda.inference.priors import NIG, NIW, Dirichlet
 POOLING = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.999)
 # How far the target goes from the pooled covariance to its diagonal.
 DIAGONAL = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
-# Cells that weigh less together change no probability that anyone would look at.
-NEGLIGIBLE = 1e-9
+# Cells that weigh less than this together are left out of the average. They could be felt only by a row so far out that
+# their tails are 10⁹ times as heavy as those of the others.
+NEGLIGIBLE = 1e-12
 # Smallest eigenvalue of a correlation matrix that counts as regular; rounding alone leaves some 1e-16 · d.
 SINGULAR = 1e-13
 # Within this of a corner, the sentence names the corner.
@@ -141,9 +142,8 @@ def fit_continuum(moments: Moments, class_prior: Dirichlet | None = None) -> Con
         raise DataError(f"The continuum needs more rows than classes; got {moments.n:g} rows of {K}. Add rows.")
     pooled = moments.scatter.sum(axis=0) / moments.n
     diagonal = np.diag(np.diag(pooled))
-    deltas = DIAGONAL if d > 1 else DIAGONAL[:1]  # one feature has no correlations to take away
-    if not _regular(pooled):
-        deltas = deltas[1:]
+    # One feature has no correlations to take away.
+    deltas = [delta for delta in DIAGONAL if (d > 1 or delta == 0) and (delta > 0 or _regular(pooled))]
     size = moments.n / K
     prior_rows = [1.0, *(w for s in POOLING if (w := size * s / (1 - s)) > 1)]
     cells: list[tuple[float, float, float, float]] = []

@@ -37,8 +37,8 @@ type Source = NIWPosterior | NIGPosterior | Mapping[str, Floats]
 # Quadrature points a class. The loss has kinks where the decision turns, so the error falls as 1/N² and no faster; 128
 # left at most 7e-6 of the largest cost in LDA, QDA and naive models of 80 rows.
 NODES = 128
-# Draws that stand for all in `worth_measuring`, whose cost grows with their square: 100 rows of pima with QDA take .2 s,
-# and are within .004 (rms) of the exact worth; 256 draws take 4 s for .003.
+# Draws that stand for all in `worth_measuring`, whose cost grows with their square. On pima with QDA, 100 rows take
+# .2 s and are within .004 (rms) of the exact worth; with 256 draws they take 4 s for .003.
 WORTH_DRAWS = 64
 # Points of each of them, at least: with two, the worth of pima's features was four times too large.
 DRAW_NODES = 4

@@ -15,7 +15,7 @@ of the posterior predictive for which the false-alarm rate is the chosen one. It
 features, so that the rate holds in each.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +26,13 @@ from scipy.special import chdtrc, fdtrc, ndtri, stdtr
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
-from bayes_gda.inference.patterns import find_patterns
+from bayes_gda.inference.patterns import Mask, find_patterns
 from bayes_gda.inference.priors import Seed
 from bayes_gda.prediction.missing import Source, check_source, marginal, number_of_classes, thin
 from bayes_gda.prediction.predictive import draw_rows
 
 # Rows that the threshold is found from: the false-alarm rate is then right to 4 % of itself at 1 %, and to 2 % at 5 %.
+# At 10 features and 3 classes it takes LDA and QDA .2 s for each pattern of missing features.
 SIMULATED = 50_000
 # Draws of the parameters made at a time: at 30 features and 5 classes, 1000 take 36 MB.
 BLOCK = 1000
@@ -103,12 +104,11 @@ def detect_novelty(source: Source, X: ArrayLike, *, false_alarm: float = 0.01, r
         raise DataError(f"`false_alarm` must lie between 0 and 1; got {false_alarm:g}.")
     X = check_source(source, X)
     probability, threshold = np.ones((len(X), number_of_classes(source))), np.zeros(len(X))
-    simulated = _predictive_rows(source, SIMULATED, random_seed)
+    largest = _largest_simulated(source, _predictive_rows(source, SIMULATED, random_seed))
     for observed, rows in find_patterns(X):
         if observed.any():
-            part = marginal(source, observed)
-            probability[rows] = _tails(part, X[np.ix_(rows, observed)])
-            threshold[rows] = np.quantile(_tails(part, simulated[:, observed]).max(axis=1), false_alarm)
+            probability[rows] = _tails(marginal(source, observed), X[np.ix_(rows, observed)])
+            threshold[rows] = np.quantile(largest(observed), false_alarm)
     return Novelty(probability, threshold, probability.max(axis=1) < threshold, float(false_alarm))
 
 
@@ -121,13 +121,7 @@ def _tails(source: Source, X: Floats) -> Floats:
         # Λ = Ψ (κ + 1)/(κ δ), so that the F statistic is q δ κ/((κ + 1) p).
         return np.asarray(fdtrc(p, dof, q * dof * source.kappa / (source.kappa + 1) / p))
     if isinstance(source, NIGPosterior):
-        scale = np.sqrt(source.b * (source.kappa + 1) / (source.a * source.kappa))
-        out = np.empty((len(X), len(scale)))
-        for k in range(len(scale)):
-            # In the lower tail, where probabilities keep their digits.
-            z = ndtri(stdtr(2 * source.a[k], -np.abs(X - source.m[k]) / scale[k]))
-            out[:, k] = chdtrc(p, (z**2).sum(axis=1))
-        return out
+        return np.asarray(chdtrc(p, _squared_scores(source, X).sum(axis=2)))
     source = thin(source, DISTANCE_DRAWS)
     S, K = source["pi"].shape
     total = np.zeros((len(X), K))
@@ -139,6 +133,23 @@ def _tails(source: Source, X: Floats) -> Floats:
             q = _squares(X, source["mu"][s], Sigma if Sigma.ndim == 3 else Sigma[None])
         total += chdtrc(p, q)
     return total / S
+
+
+def _largest_simulated(source: Source, X: Floats) -> Callable[[Mask], Floats]:
+    """Return a function from the observed features to the largest tail probability of each simulated row (size,)."""
+    if isinstance(source, NIGPosterior):
+        scores = _squared_scores(source, X)  # the costly part, which all patterns share
+        # The nearest class has the largest tail, as all have p degrees of freedom.
+        return lambda observed: np.asarray(chdtrc(observed.sum(), scores[:, :, observed].sum(axis=2).min(axis=1)))
+    return lambda observed: np.asarray(_tails(marginal(source, observed), X[:, observed]).max(axis=1))
+
+
+def _squared_scores(source: NIGPosterior, X: Floats) -> Floats:
+    """Squares z² (n, K, p) of the normal scores that have the same tail as each feature's Student-t."""
+    scale = np.sqrt(source.b * (source.kappa + 1) / (source.a * source.kappa))
+    # In the lower tail, where probabilities keep their digits.
+    z = ndtri(stdtr(2 * source.a, -np.abs(X[:, None] - source.m) / scale))
+    return np.asarray(z**2)
 
 
 def _squares(X: Floats, m: Floats, V: Floats) -> Floats:

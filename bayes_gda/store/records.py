@@ -39,7 +39,7 @@ _FITTED: dict[str, Any] = {
     "log_evidence_": float,
     "log_evidence_error_": float,
 }
-_SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int}
+_SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "n_samples_seen_": float}
 _GAUSSIAN: dict[str, Any] = {"model_": GaussianClassifier}
 _REGRESSION: dict[str, Any] = {"model_": RegressionClassifier, "prior_": Normal | HierarchicalScale}
 
@@ -141,6 +141,9 @@ def _check_whole(estimator: BayesianClassifier) -> None:
                 take(len(model.features.names))  # raises if it does not fit
     if (estimator.inference_ == "exact") != isinstance(model.posterior, NIWPosterior | NIGPosterior):
         raise StoreError(f"`inference_` is {estimator.inference_!r}, which the model's posterior is not.")
+    seen = getattr(estimator, "n_samples_seen_", 1.0)
+    if not (np.isfinite(seen) and seen > 0):
+        raise StoreError(f"`n_samples_seen_` must be positive and finite; got {seen:g}.")
     if not 0 <= estimator.seed_ < 2**32:
         raise StoreError(f"`seed_` must lie in 0…2³²−1; got {estimator.seed_}.")
     Settings(

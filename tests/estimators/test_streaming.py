@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
+from bayes_gda.data.batches import open_batches
 from bayes_gda.data.examples import load_example
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
@@ -171,6 +172,47 @@ def test_streams_are_exact_or_refused():
             BayesianQDA(**params).partial_fit(IRIS.X, LABELS)
     with pytest.raises(PriorError, match="Streaming needs the exact posterior"):
         BayesianLDA(inference="laplace").fit(IRIS.X, LABELS).stream()
+
+
+# ── Tables on disk ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@every_class
+def test_a_table_on_disk_is_fitted_as_one_in_memory(cls, tmp_path):
+    frame = pd.DataFrame(IRIS.X, columns=IRIS.feature_names)
+    frame.assign(species=LABELS).to_parquet(tmp_path / "iris.parquet")
+    batches = open_batches(tmp_path / "iris.parquet", target="species", batch_rows=20)
+    model = cls().fit(IRIS.X[:90], LABELS[:90]).fit_batches(batches)  # which starts anew
+    truth = cls().fit(frame, LABELS)
+    for name in PARTS.get(cls, ("m", "kappa", "Psi", "nu", "alpha")):
+        a, b = getattr(model.model_.posterior, name), getattr(truth.model_.posterior, name)
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(model.predict(frame), truth.predict(frame))
+    np.testing.assert_array_equal(model.feature_names_in_, truth.feature_names_in_)
+    with pytest.raises(PriorError, match="Streaming needs the exact posterior"):
+        cls(inference="mcmc").fit_batches(batches)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_regression_on_disk_is_that_in_memory(K, tmp_path, monkeypatch):
+    monkeypatch.setattr("bayes_gda.estimators.online.SUBSAMPLE_ROWS", 1500)
+    rng = np.random.default_rng(K)
+    X = rng.normal(size=(5000, 3)) * [1, 5, 0.2] + 2
+    y = ((X - 2) / [1, 5, 0.2] @ rng.normal(size=(3, K)) + rng.gumbel(size=(5000, K))).argmax(axis=1)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame.assign(y=y).to_parquet(tmp_path / "t.parquet")
+    model = BayesianLogisticRegression().fit_batches(open_batches(tmp_path / "t.parquet", target="y"))
+    truth = BayesianLogisticRegression(inference="laplace", features=model.features_).fit(frame, y)
+    np.testing.assert_allclose(model.model_.posterior.mean, truth.model_.posterior.mean, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(model.predict_proba(frame), truth.predict_proba(frame), atol=1e-7)
+    np.testing.assert_allclose(model.model_.shares, truth.model_.shares, rtol=1e-12)
+    assert model.n_samples_seen_ == 5000
+    assert abs(model.log_evidence_ - truth.log_evidence_) < 0.1
+    assert model.trust_.verdict == "trusted"
+    checked = int(model.trust_.reason.removeprefix("Checked on ").split()[0])
+    assert abs(checked - 1500) < 200
+    # Standardised by a part of the rows, to its sampling error.
+    np.testing.assert_allclose(model.features_.inner[1], X.std(axis=0), rtol=0.1)
 
 
 # ── Online Laplace ──────────────────────────────────────────────────────────────────────────────────────────────────

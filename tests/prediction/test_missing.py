@@ -18,6 +18,7 @@ from bayes_gda.prediction.missing import (
     log_joint_observed,
     log_joint_observed_per_draw,
     marginal,
+    thin,
     worth_measuring,
 )
 from bayes_gda.prediction.predictive import draw_rows, log_class_probabilities, log_joint_of_draws, log_joint_per_draw
@@ -186,10 +187,10 @@ def test_pima_with_all_rows_beats_dropping_the_incomplete_ones():
 # ── what to measure ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def brute_worth(posterior, x, j, costs, S=40000):
+def brute_worth(posterior, x, j, costs, *, S=40000, points=60001):
     """Draw x_j from each class's conditional by weighting, decide with it, and compare with deciding without it."""
     before = (np.exp(log_class_probabilities(log_joint_observed(posterior, x[None]))) @ costs.T).min()
-    grid = np.linspace(-60, 60, 60001)
+    grid = np.linspace(-60, 60, points)
     rows = np.tile(x, (len(grid), 1))
     rows[:, j] = grid
     joint = np.exp(log_joint_observed(posterior, rows))
@@ -246,12 +247,18 @@ def test_worth_of_a_feature_that_cannot_change_the_decision_is_zero():
 
 
 @MODELS
-def test_draws_find_the_same_worth(name):
+def test_worth_with_draws_equals_brute_force_and_approaches_the_exact_one(name):
     posterior, X = fit(name, n=400)
     X = with_gaps(X[:12])
-    exact, drawn = worth_measuring(posterior, X), worth_measuring(posterior.draw(2000, random_seed=0), X)
     gaps = np.isnan(X)
-    assert np.abs(exact - drawn)[gaps].max() < 0.02  # 64 draws stand for the posterior
+    draws = posterior.draw(2000, random_seed=0)
+    exact, drawn = worth_measuring(posterior, X), worth_measuring(draws, X)
+    assert np.sqrt(((exact - drawn)[gaps] ** 2).mean()) < 0.01  # 64 draws stand for the posterior
+    few = thin(draws, 40)
+    got = worth_measuring(few, X[:4], nodes=1000)
+    for i, j in np.argwhere(np.isnan(X[:4]))[:4]:
+        grid, _, _ = brute_worth(few, X[i], j, 1 - np.eye(3), S=10, points=6001)
+        assert got[i, j] == pytest.approx(grid, abs=3e-4)
 
 
 def test_errors_name_the_cause():
