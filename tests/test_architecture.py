@@ -46,6 +46,8 @@ NUMPY_ONLY = (
     "inference.missing",
     "inference.augmentation",
     "inference.continuum",
+    "inference.streaming",
+    "inference.chunked",
     "data.moments",
     "data.features",
     "linalg",

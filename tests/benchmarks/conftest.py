@@ -1,4 +1,4 @@
-"""Benchmarks measure what a user gets: the settings that make tests quick are taken back before PyTensor is imported."""
+"""Benchmarks measure what a user gets: what makes tests quick is taken back before PyTensor is imported."""
 
 import os
 
