@@ -4,12 +4,12 @@ A number is rendered from its address in the tree, and the address stays on the 
 can hold every number of the page to report.json.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
@@ -247,6 +247,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
 }  # fmt: skip
 
 
+# Marks that may stand as they are in an address between double quotes; letters and digits may anyway.
+_PLAIN = " /:;=,()'!*+@?[]{}|$~^_-."
+
 # ── The page ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -265,12 +268,17 @@ def render(tree: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
         text = number(lookup(tree, address), kind)
         return Markup('<data data-key="{}" data-kind="{}">{}</data>').format(address, kind, text)
 
-    sources = {key: f"data:image/svg+xml;base64,{base64.b64encode(image).decode()}" for key, image in images.items()}
+    sources = {key: data_uri(image) for key, image in images.items()}
     return (
         _environment()
         .get_template("report.html.jinja")
         .render(report=tree, value=value, tables=TABLES, sources=sources, css=_css())
     )
+
+
+def data_uri(svg: bytes) -> str:
+    """Return an SVG file as an address that holds it: as text with few marks escaped, a fifth shorter than base 64."""
+    return f"data:image/svg+xml,{quote(svg, safe=_PLAIN)}"
 
 
 def render_gallery(entries: Sequence[Mapping[str, Any]]) -> str:

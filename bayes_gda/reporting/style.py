@@ -167,14 +167,16 @@ def save(plot: Plot, path: "str | os.PathLike[str]") -> Path:
 def _slim(svg: bytes) -> bytes:
     """Return the SVG with coordinates to hundredths of a point, which no eye and no printer tells from millionths.
 
-    It takes a third off a report. Only the outlines and positions are touched: the factors in transforms are not.
+    Of the text, only outlines and positions are touched, not the factors in transforms; comments and the white space
+    between elements go.
     """
 
     def shorten(found: re.Match[bytes]) -> bytes:
         numbers = re.sub(rb"-?\d+\.\d{3,}", lambda m: b"%g" % round(float(m[0]), 2), found[2])
         return found[1] + b" ".join(numbers.split()) + b'"'
 
-    return re.sub(rb'(\s(?:d|x|y|points)=")([^"]*)"', shorten, svg)
+    svg = re.sub(rb'(\s(?:d|x|y|points)=")([^"]*)"', shorten, svg)
+    return re.sub(rb">\s+<", b"><", re.sub(rb"<!--.*?-->", b"", svg, flags=re.DOTALL))
 
 
 # ── Names ───────────────────────────────────────────────────────────────────────────────────────────────────────────
