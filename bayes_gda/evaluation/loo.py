@@ -42,6 +42,10 @@ LISTED = 3  # rows in a sentence
 FEWEST_DRAWS = 5 * FEWEST
 # Log probabilities of a draw's classes may miss log 1 by rounding, not by more.
 SUM_TOLERANCE = 1e-6
+# A row whose log density falls by less than this when it is taken out has ratios that vary by less than 7 %: the fall is
+# about their relative variance. k̂ has no scale: it sees a heavy tail in ratios between 1 and 1.001 too, as those of rows
+# with a probability near one are. Of 569 rows of breast-cancer 189 are of this kind; refits were within .004.
+HARMLESS = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,11 +102,19 @@ class Loo:
 
     @property
     def bad(self) -> Codes:
-        """Rows whose k̂ is not below the threshold, the worst first."""
+        """Rows whose k̂ is not below the threshold, unless taking them out hardly matters; the worst first."""
         if self.pareto_k is None or self.threshold is None:
             return np.empty(0, dtype=np.intp)
         order = np.argsort(-self.pareto_k, kind="stable")
-        return order[~(self.pareto_k[order] < self.threshold)]
+        matters = ~(self.fitted - self.pointwise < HARMLESS)
+        return order[~(self.pareto_k[order] < self.threshold) & matters[order]]
+
+    @property
+    def n_harmless(self) -> int:
+        """Number of rows whose k̂ is not below the threshold, but which taking out hardly moves."""
+        if self.pareto_k is None or self.threshold is None:
+            return 0
+        return int(np.sum(~(self.pareto_k < self.threshold))) - self.n_bad
 
     @property
     def n_bad(self) -> int:
@@ -114,6 +126,11 @@ class Loo:
         """Whether the estimate can be relied upon, in a sentence."""
         if self.pareto_k is None or self.threshold is None:
             return f"Leave-one-out of the {self.n} rows is exact."
+        if not self.n_bad and self.n_harmless:
+            return (
+                f"Leave-one-out of the {self.n} rows is reliable: k̂ is not below {self.threshold:.2f} for "
+                f"{self.n_harmless} of them, but they are so sure that taking one out moves it by less than {HARMLESS}."
+            )
         if not self.n_bad:
             return (
                 f"Leave-one-out of the {self.n} rows is reliable: k̂ is at most {self.pareto_k.max():.2f} "

@@ -60,7 +60,7 @@ def plot_pareto_k(loo: Loo) -> Plot:
     shown = np.clip(np.nan_to_num(k, nan=high, posinf=high, neginf=low), low, high)
     figure, [[axes]] = new_figure(3.0)
     row = np.arange(n)
-    bad = ~(k < loo.threshold)
+    bad = np.isin(np.arange(len(k)), loo.bad)
     for mask, color, marker in ((~bad, BLUE, "o"), (bad, VERMILLION, "X")):
         axes.plot(
             row[mask],

@@ -244,3 +244,17 @@ def test_one_line_errors():
         psis_loo_generative(broken, y)
     with pytest.raises(DataError, match=r"must give \(S, 1, K\)"):
         psis_loo_generative(lambda rows: log_P, y)
+
+
+def test_a_heavy_tail_of_ratios_that_hardly_vary_is_harmless():
+    """Ratios 1 + 1e-6 t with t Pareto(1): k̂ is 1, and the estimate is right to a millionth or so."""
+    t = np.random.default_rng(3).pareto(1.0, size=4000)
+    sure, unsure = -np.log1p(1e-6 * t), -np.log1p(t)
+    loo = psis_loo(np.stack([sure, unsure], axis=1), kind="conditional")
+    assert (loo.pareto_k > loo.threshold).all()
+    assert loo.bad.tolist() == [1]
+    assert loo.n_harmless == 1
+    assert abs(loo.pointwise[0]) < 1e-3
+    alone = psis_loo(sure[:, None], kind="conditional")
+    assert alone.n_bad == 0
+    assert "so sure that taking one out" in alone.reason

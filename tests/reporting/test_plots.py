@@ -601,7 +601,7 @@ def test_pareto_k_shows_each_row_on_its_side():
 
 def test_infinite_k_and_scores_stand_at_the_edge():
     k = np.array([-np.inf, 0.1, np.inf, 0.2])
-    plot = plots.plot_pareto_k(Loo("conditional", np.zeros(4), np.zeros(4), k, 0.7))
+    plot = plots.plot_pareto_k(Loo("conditional", np.zeros(4), np.ones(4), k, 0.7))
     assert np.isfinite(np.concatenate(lines(plot.figure.axes[0]))).all()
     table = comparison().loo.copy()
     table.loc[table.index[-1], ["difference", "difference_se"]] = [-np.inf, np.inf]
