@@ -42,9 +42,9 @@ LISTED = 3  # rows in a sentence
 FEWEST_DRAWS = 5 * FEWEST
 # Log probabilities of a draw's classes may miss log 1 by rounding, not by more.
 SUM_TOLERANCE = 1e-6
-# A row whose log density falls by less than this when it is taken out has ratios that vary by less than 7 %: the fall is
-# about their relative variance. k̂ has no scale: it sees a heavy tail in ratios between 1 and 1.001 too, as those of rows
-# with a probability near one are. Of 569 rows of breast-cancer 189 are of this kind; refits were within .004.
+# A row whose log density falls by less than this when it is taken out has ratios that vary by less than 7 %: the fall
+# is about their relative variance. k̂ has no scale: it sees a heavy tail in ratios between 1 and 1.001 too, as those of
+# rows with a probability near one are. Of 569 rows of breast-cancer 189 are of this kind; refits were within .004.
 HARMLESS = 0.005
 
 
