@@ -19,8 +19,8 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.inference import differences
 
 
-class Density(Protocol):
-    """A posterior in unconstrained coordinates, with the Jacobian; normalised as its model is."""
+class Coordinates(Protocol):
+    """What a density and a block of one have in common."""
 
     @property
     def dim(self) -> int:
@@ -31,7 +31,7 @@ class Density(Protocol):
         """(dim,) a point near the mode."""
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
-        """Return log p (…) and its gradient (…, dim) at W (…, dim)."""
+        """Return log p (…), or this block's share of it, and its gradient (…, dim) at W (…, dim)."""
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return the model's variables (S, …) at S points (S, dim)."""
@@ -44,6 +44,10 @@ class Density(Protocol):
         which is what power-scaling means to ask.
         """
 
+
+class Density(Coordinates, Protocol):
+    """A posterior in unconstrained coordinates, with the Jacobian; normalised as its model is."""
+
     @property
     def rows(self) -> Dataset | None:
         """The rows behind the likelihood; None if only their moments are known."""
@@ -52,25 +56,8 @@ class Density(Protocol):
         """Return the log likelihood (S, n) of every row: joint for generative models, else conditional."""
 
 
-class Block(Protocol):
-    """One block of coordinates: the interface of a density, but for the likelihood of rows."""
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates."""
-
-    @property
-    def start(self) -> Floats:
-        """(dim,) a point near the mode."""
-
-    def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
-        """Return the block's share of log p (…) and its gradient (…, dim)."""
-
-    def variables(self, W: Floats) -> dict[str, Floats]:
-        """Return the variables (S, …) of the block."""
-
-    def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
-        """Return the log prior densities (S,) of the block's parameters."""
+class Block(Coordinates, Protocol):
+    """One block of coordinates of a generative model."""
 
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
         """Return the block's share of each row's log likelihood (S, n)."""
