@@ -8,10 +8,9 @@ import sys
 import numpy as np
 import pymc as pm
 import pytest
-from scipy.special import expit
+from ten_cases import CASES, simulate
 
 from bayes_gda.data.features import FeatureMap
-from bayes_gda.data.table import Dataset
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import Normal
 from bayes_gda.inference.regression import regression_laplace
@@ -19,28 +18,6 @@ from bayes_gda.inference.skew import lindley_mean
 from bayes_gda.inference.trust import assess
 from bayes_gda.models import logistic
 from bayes_gda.prediction.regression import BinaryPredictor
-
-CASES = {
-    "easy, 2000 rows": (2000, 3, 1.0, 0.0),
-    "easy, 500 rows": (500, 3, 1.0, 0.0),
-    "middling, 150 rows": (150, 5, 1.0, 0.0),
-    "strong effects": (150, 3, 4.0, 0.0),
-    "few rows": (40, 3, 1.0, 0.0),
-    "rare class": (300, 3, 0.5, -4.0),
-    "very rare class": (200, 2, 0.2, -4.5),
-    "20 rows, 15 features": (20, 15, 1.0, 0.0),
-    "separated": (60, 3, np.inf, 0.0),
-    "separated, 30 features": (60, 30, np.inf, 0.0),
-}
-
-
-def simulate(n, d, effect, intercept, seed):
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    a = X @ rng.normal(size=d)
-    y = (a > 0).astype(int) if np.isinf(effect) else (rng.random(n) < expit(intercept + effect * a)).astype(int)
-    y[:2] = [0, 1]
-    return Dataset.from_arrays(X, y)
 
 
 @pytest.mark.slow
