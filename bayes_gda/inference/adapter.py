@@ -170,7 +170,7 @@ class ModelPosterior:
         return label_draws(self.density, w, chains=chains, method="laplace")
 
 
-def laplace(model: pm.Model) -> ModelPosterior:
+def laplace(model: pm.Model | ModelDensity) -> ModelPosterior:
     """Approximate the posterior of any PyMC model of continuous variables by a Gaussian at its mode.
 
     In unconstrained coordinates with the Jacobian, with the curvature at the mode. Climbs from PyMC's initial point
@@ -181,7 +181,7 @@ def laplace(model: pm.Model) -> ModelPosterior:
     ConvergenceError
         If no maximum with a positive definite curvature is found.
     """
-    density = ModelDensity.of(model)
+    density = model if isinstance(model, ModelDensity) else ModelDensity.of(model)
 
     def negative(w: Floats) -> tuple[float, Floats]:
         (value,), (g,) = density.values_and_gradients(w[None])

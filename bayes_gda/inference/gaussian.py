@@ -206,16 +206,30 @@ class BartlettBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class NaiveBlock:
-    """Means and variances under a normal-inverse-gamma prior, on t = log σ² (K, d), then μ (K, d)."""
+class DiagonalBlock:
+    """What the naive blocks share: the logarithm t of a scale (K, d), then μ (K, d), and the likelihood of rows."""
 
     moments: Moments
-    prior: NIG
 
     @property
     def dim(self) -> int:
         """Number of coordinates, 2Kd."""
         return 2 * self.moments.K * self.moments.d
+
+    def _unpack(self, W: Floats) -> tuple[Floats, Floats]:
+        both = W.reshape(*W.shape[:-1], 2, self.moments.K, self.moments.d)
+        return both[..., 0, :, :], both[..., 1, :, :]
+
+    def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
+        """Return Σ_j log N(x_ij | μ_kj, σ²_kj) (S, n)."""
+        return log_normal_diagonal(variables["mu"], variables["sigma2"], rows)
+
+
+@dataclass(frozen=True, eq=False)
+class NaiveBlock(DiagonalBlock):
+    """Means and variances under a normal-inverse-gamma prior, on t = log σ² (K, d), then μ (K, d)."""
+
+    prior: NIG
 
     @cached_property
     def _fixed(self) -> tuple[Floats, Floats, float]:
@@ -224,11 +238,6 @@ class NaiveBlock:
         constant = m.K * np.sum(p.a * np.log(p.b) - gammaln(p.a) + 0.5 * np.log(p.kappa))
         constant -= 0.5 * LOG_2PI * m.d * (m.n + m.K)
         return m.count[:, None], np.diagonal(m.scatter, axis1=1, axis2=2), float(constant)
-
-    def _unpack(self, W: Floats) -> tuple[Floats, Floats]:
-        shape = (*W.shape[:-1], 2, self.moments.K, self.moments.d)
-        both = W.reshape(shape)
-        return both[..., 0, :, :], both[..., 1, :, :]
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return this share of log p (…) and its gradient (…, dim).
@@ -265,10 +274,6 @@ class NaiveBlock:
         gamma = p.a * np.log(p.b) - gammaln(p.a) - p.a * np.log(s2) - p.b / s2
         normal = 0.5 * (np.log(p.kappa / s2) - LOG_2PI - p.kappa * (mu - p.m) ** 2 / s2)
         return {"sigma2": gamma.sum(axis=(-2, -1)), "mu": normal.sum(axis=(-2, -1))}
-
-    def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
-        """Return Σ_j log N(x_ij | μ_kj, σ²_kj) (S, n)."""
-        return log_normal_diagonal(variables["mu"], variables["sigma2"], rows)
 
 
 def log_normal_rows(mu: Floats, Sigma: Floats, rows: Dataset) -> Floats:

@@ -6,8 +6,8 @@ With an unknown scale, t = log τ, slopes w_j | τ ~ N(0, τ²), of which there 
     ∂/∂t  = 1 − N + Q e^{−2t} − e^{2t}/s²,   ∂/∂w_j = ∂ℓ/∂w_j − w_j e^{−2t}
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from bayes_gda.errors import ConvergenceError
 from bayes_gda.inference.gaussian import LOG_2PI
 from bayes_gda.inference.laplace import laplace_approximation
 from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import HierarchicalScale
+from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.softmax import SoftmaxTarget
 
 
@@ -42,11 +42,7 @@ class WeightsDensity:
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return log p (…) and its gradient (…, dim)."""
-        if W.ndim == 1:
-            value, gradient = self.target.value_and_gradient(W)
-            return np.asarray(value), gradient
-        results = [self.target.value_and_gradient(w) for w in W]
-        return np.array([value for value, _ in results]), np.array([gradient for _, gradient in results])
+        return _at_each(self.target.value_and_gradient, W)
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `w` (S, m), or (S, K, m) for softmax, and `w_free` (S, K − 1, m) in the reference coding."""
@@ -54,7 +50,7 @@ class WeightsDensity:
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the Gaussian log density of the weights; a flat direction adds 0."""
-        w = variables["w_free"] if "w_free" in variables else variables["w"]
+        w = variables.get("w_free", variables["w"])
         log_p = self.target.gaussian.log_density(w)
         return {"w": log_p if log_p.ndim == 1 else log_p.sum(axis=-1)}
 
@@ -101,10 +97,6 @@ class HierarchicalDensity:
     @cached_property
     def start(self) -> Floats:
         """(dim,) the weights' mode at τ = scale, and the τ that it suggests; the joint mode may not exist."""
-        from dataclasses import replace
-
-        from bayes_gda.inference.priors import Normal
-
         m = self.target.Phi.shape[1]
         normal = Normal.default(m, prior_scale=self.prior.scale, intercept_scale=self.prior.intercept_scale)
         try:
@@ -117,12 +109,9 @@ class HierarchicalDensity:
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return log p (…) and its gradient (…, dim)."""
-        if W.ndim == 1:
-            return self._one(W)
-        results = [self._one(w) for w in W]
-        return np.array([value for value, _ in results]), np.array([gradient for _, gradient in results])
+        return _at_each(self._one, W)
 
-    def _one(self, point: Floats) -> tuple[Floats, Floats]:
+    def _one(self, point: Floats) -> tuple[float, Floats]:
         t, w = point[0], point[1:]
         value, g = self.target.value_and_gradient(w)
         slope = self._slope
@@ -130,7 +119,7 @@ class HierarchicalDensity:
         Q, N = float(np.exp(-2 * t) * (slope * w) @ w), slope.sum()
         hyper = np.exp(2 * t) * self.prior.scale**-2.0
         value += self._constant + (1 - N) * t - 0.5 * float((precision * w) @ w) - 0.5 * hyper
-        return np.asarray(value), np.concatenate([[1 - N + Q - hyper], g - precision * w])
+        return value, np.concatenate([[1 - N + Q - hyper], g - precision * w])
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `tau` (S,) and the weights."""
@@ -139,8 +128,7 @@ class HierarchicalDensity:
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log densities of `tau`, by its logarithm, and of `w` given it."""
         tau = variables["tau"]
-        w = variables["w_free"] if "w_free" in variables else variables["w"]
-        w = w.reshape(len(tau), -1)
+        w = variables.get("w_free", variables["w"]).reshape(len(tau), -1)
         scale = np.where(self._slope == 1, tau[:, None], self.prior.intercept_scale)
         half = 0.5 * np.log(2 / np.pi) + np.log(tau / self.prior.scale) - 0.5 * (tau / self.prior.scale) ** 2
         normal = -(0.5 * (LOG_2PI + (w / scale) ** 2) + np.log(scale)).sum(axis=1)
@@ -149,6 +137,15 @@ class HierarchicalDensity:
     def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
         """Return log p(y_i | x_i, w) (S, n)."""
         return log_likelihood_of_rows(self.target, variables["w"])
+
+
+def _at_each(one: Callable[[Floats], tuple[float, Floats]], W: Floats) -> tuple[Floats, Floats]:
+    """Return a value and gradient at one point (dim,), or at each of many (S, dim)."""
+    if W.ndim == 1:
+        value, gradient = one(W)
+        return np.asarray(value), gradient
+    results = [one(w) for w in W]
+    return np.array([value for value, _ in results]), np.array([gradient for _, gradient in results])
 
 
 def named_weights(target: LogisticTarget | SoftmaxTarget, W: Floats) -> dict[str, Floats]:

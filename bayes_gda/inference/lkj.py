@@ -19,7 +19,7 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.inference.gaussian import LOG_2PI, Indices, log_normal_diagonal, log_normal_rows
+from bayes_gda.inference.gaussian import LOG_2PI, DiagonalBlock, Indices, log_normal_rows
 from bayes_gda.inference.priors import LKJ
 
 
@@ -140,16 +140,10 @@ class CholeskyBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class ScalesBlock:
+class ScalesBlock(DiagonalBlock):
     """The naive model with the scales and means of the LKJ prior, on log σ (K, d), then μ (K, d)."""
 
-    moments: Moments
     prior: LKJ
-
-    @property
-    def dim(self) -> int:
-        """Number of coordinates, 2Kd."""
-        return 2 * self.moments.K * self.moments.d
 
     @cached_property
     def _fixed(self) -> tuple[Floats, Floats, float]:
@@ -157,10 +151,6 @@ class ScalesBlock:
         constant = m.K * np.sum(0.5 * np.log(2 / np.pi) - np.log(p.scale) - 0.5 * LOG_2PI - np.log(p.mean_scale))
         squares = np.diagonal(m.scatter, axis1=1, axis2=2)
         return m.count[:, None], squares, float(constant - 0.5 * LOG_2PI * m.n * m.d)
-
-    def _unpack(self, W: Floats) -> tuple[Floats, Floats]:
-        both = W.reshape(*W.shape[:-1], 2, self.moments.K, self.moments.d)
-        return both[..., 0, :, :], both[..., 1, :, :]
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return this share of log p (…) and its gradient (…, dim)."""
@@ -191,10 +181,6 @@ class ScalesBlock:
         p, s = self.prior, variables["sigma"]
         half = 0.5 * np.log(2 / np.pi) + np.log(s / p.scale) - 0.5 * (s / p.scale) ** 2
         return {"sigma": half.sum(axis=(-2, -1)), "mu": _log_normal_means(variables["mu"], p)}
-
-    def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
-        """Return Σ_j log N(x_ij | μ_kj, σ²_kj) (S, n)."""
-        return log_normal_diagonal(variables["mu"], variables["sigma2"], rows)
 
 
 def _log_normal_means(mu: Floats, prior: LKJ) -> Floats:

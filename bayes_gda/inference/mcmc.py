@@ -29,6 +29,7 @@ from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt, QuadPote
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, MissingDependencyError
 from bayes_gda.inference.adapter import ModelDensity
 from bayes_gda.inference.adapter import laplace as graph_laplace
@@ -102,7 +103,8 @@ def sample(
     tree = run.by_pymc() if sampler == "pymc" else run.by_other(sampler)
     if density is not None:
         _add_groups(tree, density)
-    _add_data(tree, model, density)
+        if density.rows is not None:
+            _add_data(tree, density.rows)
     return tree
 
 
@@ -192,7 +194,7 @@ class _Run:
             return self.density.values_and_gradients, self.density.variables, start, shape
         graph = ModelDensity.of(self.model)
         try:
-            posterior = graph_laplace(self.model).gaussian
+            posterior = graph_laplace(graph).gaussian
             start, shape = posterior.mean, posterior.covariance
         except ConvergenceError:
             start, shape = graph.start, None
@@ -291,13 +293,10 @@ def _add_groups(tree: "xr.DataTree", density: Density) -> None:
         tree["log_likelihood"] = xr.DataTree(xr.Dataset({"y": (("chain", "draw", "row"), rows)}, coords=indices))
 
 
-def _add_data(tree: "xr.DataTree", model: pm.Model, density: Density | None) -> None:
+def _add_data(tree: "xr.DataTree", rows: Dataset) -> None:
     """Add what was observed, and what was held constant."""
     import xarray as xr
 
-    if density is None or density.rows is None:
-        return
-    rows = density.rows
     tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", rows.y)}))
     tree["constant_data"] = xr.DataTree(
         xr.Dataset({"X": (("row", "feature"), rows.X)}, coords={"feature": list(rows.feature_names)})
