@@ -21,7 +21,7 @@ from bayes_gda.errors import DataError
 from bayes_gda.prediction.discriminant import Gaussians, plug_in_lda, plug_in_naive, plug_in_qda
 
 
-class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Fit by moments, predict by Bayes' rule; the subclasses say how the covariances are estimated."""
 
     classes_: NDArray[Any]

@@ -69,7 +69,7 @@ def encode(estimator: Any, X: Any, y: Any) -> tuple[Floats, NDArray[np.intp], ND
     return X, codes.astype(np.intp), classes
 
 
-class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """A classifier with linear scores; see the subclasses for how the weights are learnt."""
 
     classes_: NDArray[Any]

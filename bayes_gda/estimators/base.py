@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """A classifier that is a posterior: predictions average over it, and know what they do not know.
 
     The subclasses say what the model and its prior are.

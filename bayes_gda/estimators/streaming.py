@@ -199,7 +199,7 @@ def _same(a: object, b: object) -> bool:
     """Whether two priors are the same, number by number."""
     return type(a) is type(b) and all(
         np.array_equal(getattr(a, field.name), getattr(b, field.name))
-        for field in fields(a)  # type: ignore[arg-type]
+        for field in fields(a)  # type: ignore[arg-type]  # a prior: all of them are dataclasses
     )
 
 

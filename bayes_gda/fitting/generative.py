@@ -131,7 +131,7 @@ class GaussianProblem:
             build(self.moments, self.prior, Dirichlet(self.alpha)),
             draws=settings.draws,
             chains=settings.chains,
-            sampler=settings.sampler,  # type: ignore[arg-type]
+            sampler=settings.sampler,
             random_seed=settings.random_seed,
             progress=settings.progress,
         )

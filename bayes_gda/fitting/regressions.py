@@ -120,7 +120,7 @@ class Design:
             model,
             draws=settings.draws,
             chains=settings.chains,
-            sampler=settings.sampler,  # type: ignore[arg-type]
+            sampler=settings.sampler,
             random_seed=settings.random_seed,
             progress=settings.progress,
         )

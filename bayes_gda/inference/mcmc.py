@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
@@ -46,8 +46,7 @@ from bayes_gda.models.blueprint import blueprint_of
 if TYPE_CHECKING:
     import xarray as xr
 
-Sampler = Literal["pymc", "nutpie", "numpyro"]
-SAMPLERS: tuple[Sampler, ...] = ("pymc", "nutpie", "numpyro")
+SAMPLERS = ("pymc", "nutpie", "numpyro")
 
 # Iterations of warm-up: with the shape known, the step size settles within 200; without, PyMC's own 1000 learn both.
 KNOWN_TUNE = 200
@@ -67,7 +66,7 @@ def sample(
     tune: int | None = None,
     chains: int = 4,
     cores: int | None = None,
-    sampler: Sampler = "pymc",
+    sampler: str = "pymc",
     random_seed: int | None = None,
     progress: bool | None = None,
 ) -> "xr.DataTree":
@@ -160,7 +159,7 @@ class _Run:
         tree["sample_stats"] = xr.DataTree(stats.assign_attrs(tuning_steps=tune, sampling_time=wall))
         return tree
 
-    def by_other(self, sampler: Sampler) -> "xr.DataTree":
+    def by_other(self, sampler: str) -> "xr.DataTree":
         """Run another sampler on the model as it is written."""
         started = time.perf_counter()
         tune = LEARNT_TUNE if self.tune is None else self.tune

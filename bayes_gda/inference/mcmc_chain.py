@@ -25,7 +25,7 @@ MODE = Mode(linker=VMLinker(use_cloop=False, c_thunks=False), optimizer="fast_co
 ValueAndGradient = Callable[[Floats], tuple[Floats, Floats]]
 
 
-class FusedDensity(Op):  # type: ignore[misc]
+class FusedDensity(Op):  # type: ignore[misc]  # PyTensor is treated as Any
     """A log density and its gradient as one node: θ (dim,) → log p (), ∂ log p/∂θ (dim,)."""
 
     __props__ = ()

@@ -16,6 +16,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.evaluation.calibration import log_score_rows, paired_difference
+from bayes_gda.evaluation.loo import Kind
 from bayes_gda.evaluation.model_comparison import SMALL, Evidence, ModelComparison, ModelScore, compare_models
 from bayes_gda.evaluation.sensitivity import Sensitivity
 from bayes_gda.reporting.candidates import candidates
@@ -134,8 +135,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
 
 def _score(model: ModelAnalysis) -> ModelScore:
     candidate, (value, error) = model.fitted.candidate, model.fitted.best_evidence
-    of = "joint" if candidate.family == "generative" else "conditional"
-    evidence = Evidence(value, of, error) if np.isfinite(value) else None  # type: ignore[arg-type]
+    of: Kind = "joint" if candidate.family == "generative" else "conditional"
+    evidence = Evidence(value, of, error) if np.isfinite(value) else None
     return ModelScore(candidate.family, loo=model.loo, held_out=model.log_probabilities, evidence=evidence)
 
 

@@ -274,14 +274,15 @@ def converged(
         sentence = "MCMC was left out; exact posteriors and checked approximations stand in for it."
         return Conclusion(topic, "green", sentence, "Make a full report to see them confirmed by MCMC.")
     more = ("--draws", str(2 * settings.draws), "--chains", str(max(4, settings.chains)))
-    for level, light in (("bad", "red"), ("caution", "amber")):
+    levels: tuple[tuple[str, Light], ...] = (("bad", "red"), ("caution", "amber"))
+    for level, light in levels:
         hit = {name: value for name, value in verdicts.items() if value[0] == level}
         if hit:
             name, (_, reason, step) = next(iter(hit.items()))
             rest = f" So does {_listed([n for n in hit if n != name])}." if len(hit) > 1 else ""
             what = "The draws cannot be used" if light == "red" else "A limit is passed"
             command = settings.command("report", "--models", ",".join(hit), *more)
-            return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)  # type: ignore[arg-type]
+            return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)
     ok = f"All chains of {_listed(list(verdicts))} agree, with enough effective draws and no divergences."
     return Conclusion(topic, "green", ok, "Use the draws as they are.")
 

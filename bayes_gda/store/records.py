@@ -106,7 +106,7 @@ def _expected(cls: type[BayesianClassifier]) -> dict[str, Any]:
 
 
 def _params(cls: type, nodes: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    hints = get_type_hints(cls.__init__)  # type: ignore[misc]
+    hints = get_type_hints(cls.__init__)  # type: ignore[misc]  # mypy: a subclass may have another; we want this one's
     hints.pop("return", None)
     if set(nodes) != set(hints):
         wrong = ", ".join(sorted(set(nodes) ^ set(hints)))
