@@ -250,8 +250,8 @@ def counted(count: int, word: str) -> str:
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-@cache
 def _face() -> FT2Font:
+    """Return the font. Not kept here: a forked process would share its file, and the place in it, with the others."""
     return get_font(findfont(FontProperties(family="DejaVu Sans")))
 
 

@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from matplotlib.textpath import TextPath
 
+from bayes_gda.inference.chains import run_chains
+from bayes_gda.reporting import style
 from bayes_gda.reporting.style import (
     CLASS_COLORS,
     METHODS,
@@ -132,3 +134,16 @@ def test_long_legends_count_what_they_leave_out():
     texts = [text.get_text() for text in shown.get_texts()]
     assert len(texts) == 15
     assert texts[-1] == "and 26 more"
+
+
+def test_processes_forked_while_the_font_is_open_read_the_right_letters():
+    """FreeType reads letters from its file as they come; two processes with one file would read each other's."""
+    letters = [chr(code) for code in sorted(style._glyphs())[200:1700]]
+    style.text_width("x")  # opens the font here, before the fork
+
+    def widths(chain, report):
+        style._advance.cache_clear()
+        return [style.text_width(letter) for letter in letters]
+
+    first, second = run_chains(widths, 2, iterations=1, cores=2)
+    assert first == second == [style.text_width(letter) for letter in letters]
