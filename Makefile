@@ -2,10 +2,11 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser test test-all lint format bench report gallery clean
+.PHONY: help setup browser test test-all lint format bench proof sbc report gallery clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -34,6 +35,12 @@ lint: $(STAMP) ## Check format, style and types
 format: $(STAMP) ## Format the code and mend what ruff can mend
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The benchmarks measure against packages that the tests must not see: PyMC takes nutpie by itself where it finds it.
+$(BENCH)/.installed: pyproject.toml constraints.txt .ci/find-python
+	@python=$$(PYTHON="$(PYTHON)" .ci/find-python) && echo "Setting up $(BENCH) with $$python" && "$$python" -m venv --clear $(BENCH)
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
+	@touch $@
 
 bench: $(STAMP) ## Measure speed, as ratios within one run
 	$(PYTEST) tests/benchmarks --override-ini addopts= --benchmark-only --benchmark-disable-gc --import-mode=importlib -s
