@@ -42,8 +42,14 @@ $(BENCH)/.installed: pyproject.toml constraints.txt .ci/find-python
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,bench]'
 	@touch $@
 
-bench: $(STAMP) ## Measure speed, as ratios within one run
-	$(PYTEST) tests/benchmarks --override-ini addopts= --benchmark-only --benchmark-disable-gc --import-mode=importlib -s
+bench: $(BENCH)/.installed ## Measure speed against other packages: reports/benchmarks
+	PYTHONPATH=tests $(BENCH)/bin/python -m benchmarks
+
+sbc: $(STAMP) ## Simulation-based calibration of every model by every method: reports/proof (resumable)
+	PYTHONPATH=tests $(BIN)/python -m proof.sbc
+
+proof: sbc ## The same, with coverage, calibration on real data and learning curves (resumable)
+	PYTHONPATH=tests $(BIN)/python -m proof.calibration
 
 report: $(STAMP) ## Write the example report, reports/pima/index.html
 	$(BIN)/bayes-gda report example:pima --out reports/pima
@@ -52,5 +58,5 @@ gallery: $(STAMP) ## Write all example reports and their index page
 	$(BIN)/python -m bayes_gda.reporting.gallery reports
 
 clean: ## Remove the environment and what tools leave behind
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(BENCH) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     )
     from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
     from bayes_gda.estimators.logistic import BayesianLogisticRegression
+    from bayes_gda.estimators.regularized import BayesianRDA
     from bayes_gda.evaluation.compare import compare_posteriors
     from bayes_gda.evaluation.diagnostics import diagnose
     from bayes_gda.evaluation.model_comparison import compare_models
@@ -41,6 +42,7 @@ _HOME = {
     "BayesianLogisticRegression": "estimators.logistic",
     "BayesianNaiveGaussian": "estimators.gaussian",
     "BayesianQDA": "estimators.gaussian",
+    "BayesianRDA": "estimators.regularized",
     "ConvergenceError": "errors",
     "DataError": "errors",
     "Dataset": "data.table",
@@ -78,6 +80,7 @@ __all__ = [
     "BayesianLogisticRegression",
     "BayesianNaiveGaussian",
     "BayesianQDA",
+    "BayesianRDA",
     "ConvergenceError",
     "DataError",
     "Dataset",

@@ -51,7 +51,7 @@ def covariance(name: str, value: ArrayLike, *, error: type[BayesGDAError] = Prio
         raise error(
             f"`{name}` must be positive definite; its smallest eigenvalue is {low:.3g}. Add a ridge to its diagonal."
         ) from None
-    return frozen((array + array.T) / 2)
+    return frozen(array / 2 + array.T / 2)
 
 
 def vector(name: str, value: ArrayLike, size: int, *, error: type[BayesGDAError] = PriorError) -> Floats:

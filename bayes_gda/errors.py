@@ -19,6 +19,10 @@ class MissingDependencyError(BayesGDAError, ImportError):
     """An optional package is not installed; the message holds the install command."""
 
 
+class ClusterError(BayesGDAError, ConnectionError):
+    """A Dask cluster cannot be reached, or went away; the message says which, and what to do."""
+
+
 class StoreError(BayesGDAError, OSError):
     """A model cannot be saved or loaded; the message names the file or the part, the cause and the remedy."""
 

@@ -12,16 +12,22 @@ from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.inference.patterns import PatternMoments
 from bayes_gda.inference.priors import LKJ, NIW
 
+# What the likelihood needs of the rows: of complete ones, or of those of each pattern of gaps.
+Statistics = Moments | PatternMoments
 
-def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Moments, Dataset | None, dict[str, list[str]]]:
+
+def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Statistics, Dataset | None, dict[str, list[str]]]:
     """Return the sufficient statistics, the rows if the row-wise form was asked for, and the coords of the model."""
     if isinstance(data, Dataset):
-        data.require_complete("A Gaussian model")
-        moments = Moments.from_arrays(data.X, data.y, data.K)
         coords = coordinates(class_names=data.class_names, feature_names=data.feature_names)
-        return moments, data if rowwise else None, coords
+        if rowwise:
+            data.require_complete("The row-wise form")
+        if data.has_missing:
+            return PatternMoments.from_arrays(data.X, data.y, data.K), None, coords
+        return Moments.from_arrays(data.X, data.y, data.K), data if rowwise else None, coords
     if rowwise:
         raise DataError("The row-wise form needs the rows. Give a Dataset in place of Moments.")
     return data, None, coordinates(class_names=range(data.K), feature_names=[f"x{j + 1}" for j in range(data.d)])

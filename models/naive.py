@@ -19,6 +19,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.inference.priors import LKJ, NIG, Dirichlet
 from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import unpack
+from bayes_gda.models.incomplete import class_counts, default_nig_of, feature_moments
 
 
 def build(
@@ -33,7 +34,7 @@ def build(
     Parameters
     ----------
     data
-        Rows, or their moments.
+        Rows, or their moments. Missing values (NaN) in the rows are integrated out.
     prior
         NIG (conjugate) or LKJ (its scales and means); None for the NIG default of the data.
     class_prior
@@ -43,7 +44,7 @@ def build(
         with n; the form to draw new data sets from.
     """
     moments, rows, coords = unpack(data, rowwise=rowwise)
-    prior = prior or NIG.default(moments)
+    prior = prior or default_nig_of(data, moments)
     alpha = (class_prior or Dirichlet()).vector(moments.K)
     dims = ("class", "feature")
 
@@ -60,11 +61,12 @@ def build(
             y = pm.Categorical("y", p=pi, observed=rows.y)
             pm.Normal("x", mu=mu[y], sigma=pt.sqrt(sigma2)[y], observed=rows.X)
         else:
-            n = moments.count[:, None]
-            squares = np.diagonal(moments.scatter, axis1=1, axis2=2)
-            # Σ_i log N(x_ij | μ_kj, σ²_kj) = −½ n_k log 2πσ² − ½ [S_kjj + n_k (x̄_kj − μ_kj)²]/σ²
-            deviance = n * pt.log(2 * np.pi * sigma2) + (squares + n * (moments.mean - mu) ** 2) / sigma2
-            pm.Potential("y", pt.sum(moments.count * pt.log(pi)))
+            n, mean, squares = feature_moments(moments)
+            # Σ_i log N(x_ij | μ_kj, σ²_kj) = −½ n_kj log 2πσ² − ½ [S_kjj + n_kj (x̄_kj − μ_kj)²]/σ²
+            deviance = n * pt.log(2 * np.pi * sigma2) + (squares + n * (mean - mu) ** 2) / sigma2
+            pm.Potential("y", pt.sum(class_counts(moments) * pt.log(pi)))
             pm.Potential("x", -0.5 * pt.sum(deviance))
+    if not isinstance(moments, Moments):
+        return model  # gaps have no hand-written density: it is sampled as the graph it is
     source = data if isinstance(data, Dataset) else None
     return sign(model, GaussianBlueprint(moments, prior, alpha, "diagonal", source))

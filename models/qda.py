@@ -18,7 +18,8 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.inference.priors import LKJ, NIW, Dirichlet
 from bayes_gda.models.blueprint import GaussianBlueprint, sign
-from bayes_gda.models.gaussian import inverse_wishart, lkj_covariance, log_likelihood_of_moments, unpack
+from bayes_gda.models.gaussian import inverse_wishart, lkj_covariance, unpack
+from bayes_gda.models.incomplete import class_counts, default_niw_of, log_likelihood
 
 
 def build(
@@ -33,7 +34,7 @@ def build(
     Parameters
     ----------
     data
-        Rows, or their moments.
+        Rows, or their moments. Missing values (NaN) in the rows are integrated out.
     prior
         NIW (conjugate) or LKJ, the same for every class; None for the NIW default of the data.
     class_prior
@@ -43,7 +44,7 @@ def build(
         with n; the form to draw new data sets from.
     """
     moments, rows, coords = unpack(data, rowwise=rowwise)
-    prior = prior or NIW.default(moments)
+    prior = prior or default_niw_of(data, moments)
     alpha = (class_prior or Dirichlet()).vector(moments.K)
 
     with pm.Model(coords=coords) as model:
@@ -58,7 +59,9 @@ def build(
             y = pm.Categorical("y", p=pi, observed=rows.y)
             pm.MvNormal("x", mu=mu[y], chol=L[y], observed=rows.X)
         else:
-            pm.Potential("y", pt.sum(moments.count * pt.log(pi)))
-            pm.Potential("x", log_likelihood_of_moments(mu, L, moments))
+            pm.Potential("y", pt.sum(class_counts(moments) * pt.log(pi)))
+            pm.Potential("x", log_likelihood(mu, L, moments))
+    if not isinstance(moments, Moments):
+        return model  # gaps have no hand-written density: it is sampled as the graph it is
     source = data if isinstance(data, Dataset) else None
     return sign(model, GaussianBlueprint(moments, prior, alpha, "own", source))

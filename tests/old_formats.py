@@ -8,11 +8,11 @@ from bayes_gda.store import files, formats
 
 
 def write_format_1(content: formats.Content, path) -> None:
-    """Format 1: group `model`, attribute `state`, other names, no notes on the groups of the posterior."""
+    """Format 1: group `model`, attribute `state`, other names, no parameter `missing`, no notes on the groups of the posterior."""
     record = content.record
     state = {
         "class": record["estimator"],
-        "hyperparameters": record["params"],
+        "hyperparameters": {name: node for name, node in record["params"].items() if name != "missing"},
         "attributes": {name.removesuffix("_"): node for name, node in record["fitted"].items()},
     }
     variables = {

@@ -11,11 +11,12 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bayes_gda"
 
 # The stations, in the order of the flow. A module belongs to the first entry that its dotted name starts with.
-# Priors stand before the models, which are functions of data and priors; the rest of inference stands after them.
+# Priors and what they rest on stand before the models, which are functions of data and priors; the rest of inference
+# stands after them.
 STATIONS = [
     ("_version", "errors", "checks", "linalg"),
     ("data",),
-    ("inference.priors",),
+    ("inference.priors", "inference.patterns", "inference.observed"),
     ("models",),
     ("inference",),
     ("prediction",),
@@ -43,8 +44,10 @@ NUMPY_ONLY = (
     "inference.hierarchical",
     "inference.differences",
     "inference.patterns",
+    "inference.observed",
     "inference.missing",
     "inference.augmentation",
+    "inference.chib",
     "inference.continuum",
     "inference.streaming",
     "inference.chunked",

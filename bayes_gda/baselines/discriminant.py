@@ -12,9 +12,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from bayes_gda.baselines.linear import encode
+from bayes_gda.baselines.linear import encode, new_rows
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
@@ -68,7 +68,7 @@ class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _log_joint(self, X: Any) -> Floats:
         check_is_fitted(self)
-        return self.gaussians_.log_joint(validate_data(self, X, dtype=np.float64, reset=False))
+        return self.gaussians_.log_joint(new_rows(self, X))
 
     def _estimate(self, moments: Moments) -> Gaussians:
         raise NotImplementedError

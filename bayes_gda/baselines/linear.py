@@ -17,6 +17,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bayes_gda.checks import Floats, finite
+from bayes_gda.data.validate import check_size
 from bayes_gda.errors import DataError
 
 
@@ -63,10 +64,22 @@ def encode(estimator: Any, X: Any, y: Any) -> tuple[Floats, NDArray[np.intp], ND
     """Return X (n, d) as floats, class codes (n,) and the sorted class labels (K,); sets `n_features_in_`."""
     X, y = validate_data(estimator, X, y, dtype=np.float64)
     check_classification_targets(y)
+    _check_size(estimator, X)
     classes, codes = np.unique(y, return_inverse=True)
     if len(classes) < 2:
         raise DataError(f"`y` has one class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes.")
     return X, codes.astype(np.intp), classes
+
+
+def new_rows(estimator: Any, X: Any) -> Floats:
+    """Return rows (n, d) to predict as floats, checked against those that were learnt."""
+    rows: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+    _check_size(estimator, rows)
+    return rows
+
+
+def _check_size(estimator: Any, X: Floats) -> None:
+    check_size(X, [str(name) for name in getattr(estimator, "feature_names_in_", range(X.shape[1]))])
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -82,7 +95,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  #
     def decision_function(self, X: Any) -> Floats:
         """Return the scores of rows (n, d): (n,) of the second class against the first, or (n, K) for K > 2."""
         check_is_fitted(self)
-        A: Floats = validate_data(self, X, dtype=np.float64, reset=False) @ self.coef_.T + self.intercept_
+        A: Floats = new_rows(self, X) @ self.coef_.T + self.intercept_
         return A[:, 0] if A.shape[1] == 1 else A
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -119,7 +119,7 @@ def fit(
             "-m",
             metavar="NAME",
             show_default=False,
-            help="lda, qda, naive, logistic (two classes) or softmax (more).",
+            help="lda, qda, naive, rda (between them), logistic (two classes) or softmax (more).",
         ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL.nc", show_default=False, help="The file to write.")],
@@ -127,7 +127,7 @@ def fit(
     json: o.Json = False,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnMissing = o.Missing.error,
+    missing: o.OnGaps = o.Gaps.error,
     inference: o.InferenceOption = o.Inference.auto,
     prior_scale: o.PriorScale = None,
     degree: o.Degree = None,
@@ -135,22 +135,26 @@ def fit(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    batches: o.InBatches = False,
+    cluster: o.Cluster = None,
 ) -> None:
     """Fit one model to DATA and save it; `predict` and `check` read the file, as do ArviZ and xarray."""
     outputs.check_file(out, inputs=[data], stdout=False)
-    rows = _read(data, target, categorical, drop, missing)
-    from bayes_gda.cli import fits
-    from bayes_gda.cli.inputs import encoding_of
+    from bayes_gda.cli import fits, tables
     from bayes_gda.store import save
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree)
-    estimator = fits.fit_model(model.value, rows, how)
-    save(estimator, out, encoding=encoding_of(rows))
+    options = _options(target, categorical, drop, missing)
+    if batches or cluster is not None or tables.in_batches(data):
+        made = tables.fit_table(model.value, data, options, how, cluster)
+    else:
+        made = tables.fit_whole(model.value, data, options, how)
+    save(made.estimator, out, encoding=made.encoding)
     say(f"Wrote {out}.")
     if json:
-        outputs.write_json({**fits.summary(estimator), "n": rows.n, "fingerprint": rows.fingerprint, "out": out})
+        outputs.write_json({**fits.summary(made.estimator), "n": made.n, "fingerprint": made.fingerprint, "out": out})
     else:
-        fits.show_fit(estimator)
+        fits.show_fit(made.estimator)
 
 
 @app.command(epilog=_COSTS)
@@ -180,8 +184,14 @@ def predict(
     ] = None,
     missing: Annotated[
         o.NewMissing,
-        typer.Option("--missing", help="What a missing value does: stop, or leave its row's answer empty."),
+        typer.Option(
+            "--missing",
+            help="What a missing value does: stop, leave its row's answer blank, or use what the row has: lda, qda, "
+            "naive, which integrate the rest out.",
+        ),
     ] = o.NewMissing.error,
+    novel: o.Novel = None,
+    worth: o.Worth = False,
     json: o.Json = False,
 ) -> None:
     """Predict the rows of NEW: class, probabilities with credible intervals, and decisions under costs.
@@ -197,11 +207,15 @@ def predict(
 
     if not 0 <= interval < 1:
         raise DataError(f"`--interval` must be at least 0 and below 1; got {interval:g}. Use 0.9 for 90 %.")
+    if novel is not None and not 0 < novel < 1:
+        raise DataError(f"`--novel` must lie between 0 and 1; got {novel:g}. Use 0.01 for one false alarm in 100 rows.")
+    if worth and missing is not o.NewMissing.use:
+        raise DataError("`--worth` is about rows with missing values. Add: --missing use")
     estimator = load(model)
     encoding = rows.model_encoding(estimator, load_encoding(model))
     costs = None if cost is None else _costs(cost, estimator.classes_.tolist())
     frame = read_new_rows(new, encoding)
-    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing.value)
+    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing.value, novel, worth)
     with outputs.progress("Predicting") as advance:
         table = rows.predict_rows(estimator, encoding, frame, options, advance)
     counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}
@@ -218,7 +232,7 @@ def compare(
     json: o.Json = False,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnMissing = o.Missing.error,
+    missing: o.OnGaps = o.Gaps.error,
     inference: o.InferenceOption = o.Inference.auto,
     sampler: o.SamplerOption = o.Sampler.pymc,
     draws: o.Draws = 1000,
@@ -230,7 +244,7 @@ def compare(
     from bayes_gda.cli import fits, scores
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed)
-    names = _names(models) or fits.default_models(rows.K)
+    names = _names(models) or fits.default_models(rows.K, gaps=rows.has_missing)
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
         result = scores.compare(rows, names, _size(test_size), how, advance)
     if json:
@@ -345,10 +359,16 @@ def simulate(
 # ── From text to values ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(source: str, target: str | None, categorical: Any, drop: Any, missing: o.Missing) -> Any:
-    from bayes_gda.cli.inputs import TableOptions, read_data
+def _read(source: str, target: str | None, categorical: Any, drop: Any, missing: o.Missing | o.Gaps) -> Any:
+    from bayes_gda.cli.inputs import read_data
 
-    return read_data(source, TableOptions(target, tuple(categorical or ()), tuple(drop or ()), missing.value))
+    return read_data(source, _options(target, categorical, drop, missing))
+
+
+def _options(target: str | None, categorical: Any, drop: Any, missing: o.Missing | o.Gaps) -> Any:
+    from bayes_gda.cli.inputs import TableOptions
+
+    return TableOptions(target, tuple(categorical or ()), tuple(drop or ()), missing.value)
 
 
 def _costs(path: str, class_names: Any) -> Any:

@@ -8,9 +8,16 @@ from bayes_gda.cli.outputs import number, sampler_bars, show, show_facts, show_t
 from bayes_gda.cli.shell import check_interrupted, in_options
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+)
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.fitting.choice import Verdict, light_of
+from bayes_gda.inference.continuum import Continuum
 from bayes_gda.inference.trust import LIGHTS
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ GAUSSIAN: dict[str, type[BayesianClassifier]] = {
     "qda": BayesianQDA,
     "naive": BayesianNaiveGaussian,
 }
-_NAMES = {cls: name for name, cls in GAUSSIAN.items()}
+_NAMES = {cls: name for name, cls in GAUSSIAN.items()} | {BayesianRDA: "rda"}
 _LIGHT = dict(zip(LIGHTS.values(), ("green", "amber", "red"), strict=True))
 
 
@@ -48,25 +55,21 @@ class FitOptions:
     degree: int | None = None
 
 
-def default_models(K: int) -> tuple[str, ...]:
-    """Return the models for K classes: with two, softmax is logistic regression."""
-    return (*GAUSSIAN, "logistic" if K == 2 else "softmax")
+def default_models(K: int, *, gaps: bool = False) -> tuple[str, ...]:
+    """Return the models for K classes, and for rows with gaps: with two classes, softmax is logistic regression."""
+    return tuple(GAUSSIAN) if gaps else (*GAUSSIAN, "rda", "logistic" if K == 2 else "softmax")
 
 
-def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
-    """Fit a model to complete rows.
+def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
+    """Return the estimator of a model, not fitted yet.
 
     Parameters
     ----------
-    name
-        One of lda, qda, naive, logistic and softmax.
-    data
-        Training rows.
-    how
-        The method and its settings.
+    name, how
+        As in `fit_model`.
+    K
+        Number of classes.
     """
-    import pandas as pd
-
     given: dict[str, Any] = {
         "inference": how.inference,
         "draws": how.draws,
@@ -76,16 +79,39 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
         "progress": sampler_bars(),
     }
     estimator: BayesianClassifier
-    if name in GAUSSIAN:
+    if name in (*GAUSSIAN, "rda"):
         if how.prior_scale is not None or how.degree is not None:
             raise DataError(f"`--prior-scale` and `--degree` are for logistic and softmax; got {name}. Leave them out.")
-        estimator = GAUSSIAN[name](**given)
+        if name == "rda" and how.inference not in ("auto", "exact"):
+            raise DataError(f"`--inference` must be auto or exact for rda; got {how.inference}. Leave it out.")
+        few = {key: given[key] for key in ("draws", "chains", "random_state")}
+        estimator = BayesianRDA(**few) if name == "rda" else GAUSSIAN[name](**given)
     else:
-        if (name == "logistic") != (data.K == 2):
-            other = "logistic" if data.K == 2 else "softmax"
-            raise DataError(f"`{name}` does not apply to {data.K} classes. Use {other}.")
+        if (name == "logistic") != (K == 2):
+            other = "logistic" if K == 2 else "softmax"
+            raise DataError(f"`{name}` does not apply to {K} classes. Use {other}.")
         scale: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
         estimator = BayesianLogisticRegression(features=how.degree, **scale, **given)
+    return estimator
+
+
+def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
+    """Fit a model to complete rows.
+
+    Parameters
+    ----------
+    name
+        One of lda, qda, naive, rda, logistic and softmax.
+    data
+        Training rows.
+    how
+        The method and its settings.
+    """
+    import pandas as pd
+
+    estimator = make_estimator(name, data.K, how)
+    if data.has_missing and not estimator._takes_gaps:
+        raise DataError(f"`--missing keep` is for lda, qda and naive; got {name}. Use --missing drop.")
     data.require_rows(2, name, remedy="Merge classes or add rows.")
     # One who fits by name wants the name of the column in a message, which a frame carries.
     estimator.fit(pd.DataFrame(data.X, columns=list(data.feature_names)), labels_of(data))
@@ -121,6 +147,16 @@ def summary(estimator: BayesianClassifier) -> dict[str, Any]:
         "log_evidence": estimator.log_evidence_,
         "log_evidence_error": estimator.log_evidence_error_,
         "diagnostics": None if diagnosis is None else _figures(diagnosis),
+        "continuum": continuum_figures(estimator.continuum_) if isinstance(estimator, BayesianRDA) else None,
+    }
+
+
+def continuum_figures(continuum: Continuum) -> dict[str, Any]:
+    """Return where between naive, LDA and QDA the data sit, for JSON."""
+    return {
+        "toward_lda": continuum.toward_lda,
+        "toward_naive": continuum.toward_naive,
+        "sentence": continuum.sentence,
     }
 
 
@@ -139,6 +175,8 @@ def show_fit(estimator: BayesianClassifier) -> None:
         facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
         facts["effective share of its draws"] = number(trust.ess_fraction, 2)
     show_facts({name: value for name, value in facts.items() if value != "–"})
+    if isinstance(estimator, BayesianRDA):
+        show(estimator.continuum_.sentence)
     if diagnosis is not None:
         show("")
         worst = diagnosis.worst()

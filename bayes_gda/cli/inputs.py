@@ -36,7 +36,7 @@ class TableOptions:
     categorical, drop
         Columns to take as categorical, and columns to leave out.
     missing
-        `error`, or `drop` rows with missing values.
+        `error`, or `drop` rows with missing values, or `keep` them for models that take them.
     """
 
     target: str | None
@@ -49,7 +49,7 @@ class TableOptions:
 
 
 def read_data(source: str, options: TableOptions) -> Dataset:
-    """Read a file, or load `example:NAME`, as a complete data set."""
+    """Read a file, or load `example:NAME`; the data set is complete unless gaps are to be kept."""
     if not source.startswith(EXAMPLE):
         return _from_file(source, options)
     from bayes_gda.data.examples import load_example
@@ -64,9 +64,12 @@ def read_data(source: str, options: TableOptions) -> Dataset:
     data = load_example(source.removeprefix(EXAMPLE))
     if data.has_missing and options.missing == "drop":
         return data.subset(~np.isnan(data.X).any(axis=1))
-    if data.has_missing:
+    if data.has_missing and options.missing == "error":
         gaps = int(np.isnan(data.X).any(axis=1).sum())
-        raise DataError(f"{source} has missing values in {gaps} of {data.n} rows; leave those out with --missing drop.")
+        raise DataError(
+            f"{source} has missing values in {gaps} of {data.n} rows; leave those out with --missing drop, or keep "
+            "them for lda, qda and naive with --missing keep (fit and compare)."
+        )
     return data
 
 
@@ -109,6 +112,7 @@ def _from_file(source: str, options: TableOptions) -> Dataset:
     except DataError as error:
         # The remedies of the library in the words of the command line.
         text = str(error).replace('missing="drop"', "--missing drop")
+        text = text.replace('missing="keep"', "--missing keep (fit and compare)")
         raise DataError(text.replace("Drop the column.", "Drop the column: --drop COL.")) from error
 
 

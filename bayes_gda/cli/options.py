@@ -7,11 +7,12 @@ import typer
 
 
 class Model(StrEnum):
-    """The five models."""
+    """The models."""
 
     lda = "lda"
     qda = "qda"
     naive = "naive"
+    rda = "rda"
     logistic = "logistic"
     softmax = "softmax"
 
@@ -40,11 +41,20 @@ class Missing(StrEnum):
     drop = "drop"
 
 
+class Gaps(StrEnum):
+    """What a missing value in the training data does, where a model may take it as it is."""
+
+    error = "error"
+    drop = "drop"
+    keep = "keep"
+
+
 class NewMissing(StrEnum):
     """What a missing value in new rows does."""
 
     error = "error"
     blank = "blank"
+    use = "use"
 
 
 class Simulation(StrEnum):
@@ -103,13 +113,40 @@ OnMissing = Annotated[
     Missing,
     typer.Option("--missing", rich_help_panel=_TABLE, help="What a missing value does: stop, or drop its row."),
 ]
+OnGaps = Annotated[
+    Gaps,
+    typer.Option(
+        "--missing",
+        rich_help_panel=_TABLE,
+        help="What a missing value does: stop, drop its row, or keep the row for what it has: lda, qda, naive, which "
+        "integrate the rest out.",
+    ),
+]
+InBatches = Annotated[
+    bool,
+    typer.Option(
+        "--batches",
+        rich_help_panel=_TABLE,
+        help="Read DATA in batches, in flat memory. So are folders, and files larger than an eighth of the memory.",
+    ),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option(
+        "--cluster",
+        metavar="ADDRESS",
+        show_default=False,
+        rich_help_panel=_TABLE,
+        help="Scheduler of a Dask cluster to fit on; DATA is then .parquet or a folder of it, as its workers see it.",
+    ),
+]
 Models = Annotated[
     list[str] | None,
     typer.Option(
         "--models",
         metavar="NAMES",
         show_default=False,
-        help="Out of lda, qda, naive, logistic, softmax; separated by commas. Default: all that apply.",
+        help="Out of lda, qda, naive, rda, logistic, softmax; separated by commas. Default: all that apply.",
     ),
 ]
 TestSize = Annotated[
@@ -167,6 +204,24 @@ Degree = Annotated[
         show_default="1",
         rich_help_panel=_FIT,
         help="logistic, softmax: degree of the polynomial features.",
+    ),
+]
+Novel = Annotated[
+    float | None,
+    typer.Option(
+        "--novel",
+        metavar="RATE",
+        show_default=False,
+        help="Add `novel` and `tail_probability`: is the row far out for every class? A share RATE, such as 0.01, of "
+        "ordinary rows are false alarms. For lda, qda, naive.",
+    ),
+]
+Worth = Annotated[
+    bool,
+    typer.Option(
+        "--worth",
+        help="Add `measure_next`, the missing feature that would lower the expected loss most, and its `gain`, in "
+        "costs or, without --cost, in error rate. For lda, qda, naive, with --missing use.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

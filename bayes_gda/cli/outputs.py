@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from bayes_gda.cli.shell import check_interrupted, clean, say
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, StoreError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,6 +98,11 @@ def write_text(path: str | Path, text: str) -> None:
             shutil.copymode(target, draft)
         check_interrupted()
         os.replace(draft, target)
+    except OSError as error:
+        raise StoreError(
+            f"Cannot write {str(path)!r}: {error.strerror or error}. "
+            "Nothing was changed; free some space or choose another path."
+        ) from error
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)

@@ -10,11 +10,14 @@ from bayes_gda.cli.outputs import Advance
 from bayes_gda.data.encoding import Column, Encoding
 from bayes_gda.data.validate import columns_hint
 from bayes_gda.errors import DataError
+from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.base import BayesianClassifier
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# The models that integrate out what is missing, and know how far out a row lies.
+GENERATIVE = (BayesianLDA, BayesianQDA, BayesianNaiveGaussian)
 # Rows between two looks at the clock and at Ctrl-C; with 4000 draws a second or so.
 BLOCK = 2000
 
@@ -32,13 +35,19 @@ class PredictOptions:
     keep
         Columns of the new table to copy.
     missing
-        `error`, or `blank` for rows that have missing values.
+        `error`, `blank` for rows that have missing values, or `use` of what they have.
+    novel
+        Rate of false alarms among rows called novel; None calls none.
+    worth
+        Whether to say which missing feature to measure next.
     """
 
     prob: float
     costs: Costs | None
     keep: tuple[str, ...]
     missing: str
+    novel: float | None = None
+    worth: bool = False
 
 
 def model_encoding(estimator: BayesianClassifier, stored: Encoding | None) -> Encoding:
@@ -53,7 +62,7 @@ def predict_rows(
 
     Columns: `row`, those to keep, `prediction`, `p[class]`, `low[class]` and `high[class]` of each class; with costs
     also `decision`, `expected_loss`, `probability_optimal` (that the decision is the best under the posterior) and
-    `value_of_information`.
+    `value_of_information`; if asked for, `novel` and `tail_probability`, and `measure_next` and `gain`.
 
     Parameters
     ----------
@@ -71,15 +80,17 @@ def predict_rows(
     for name in options.keep:
         if name not in frame.columns:
             raise DataError(f"`--keep` names no column: {name!r}.{columns_hint(name, frame.columns)}")
+    _check_able(estimator, options)
     X = encoding.encode(frame, missing="keep")
-    gaps = np.isnan(X).any(axis=1)
+    gaps = np.isnan(X).any(axis=1) & (options.missing != "use")
     if gaps.any() and options.missing == "error":
         i = int(gaps.argmax())
         feature = encoding.feature_names[int(np.isnan(X[i]).argmax())]
         more = f", and {gaps.sum() - 1} more rows have gaps" if gaps.sum() > 1 else ""
+        use = ", or --missing use to predict from what they have" if isinstance(estimator, GENERATIVE) else ""
         raise DataError(
             f"Row {i + 1} has no value for {feature!r}{more}. Fill them in, or use --missing blank to leave the "
-            "predictions of such rows empty."
+            f"predictions of such rows empty{use}."
         )
     names = getattr(estimator, "feature_names_in_", None)
     # scikit-learn wants names if and only if it was fitted with names.
@@ -88,6 +99,12 @@ def predict_rows(
     for name in options.keep:
         out[name] = frame[name].to_numpy()
     answers = _answers(estimator, complete[~gaps], options, advance)
+    if options.novel is not None and isinstance(estimator, GENERATIVE):
+        # All rows at once, as the threshold is found by simulation for each pattern of gaps.
+        found = estimator.novelty(complete[~gaps], options.novel)
+        answers |= {"novel": _objects(found.novel.tolist()), "tail_probability": found.largest}
+    if options.worth:
+        answers |= _measure_next(estimator, complete[~gaps], encoding, options)
     clash = [name for name in options.keep if name in answers or name == "row"]
     if clash:
         raise DataError(f"`--keep` names {clash[0]!r}, which the predictions use. Rename that column.")
@@ -96,6 +113,29 @@ def predict_rows(
         column[~gaps] = values
         out[name] = column
     return pd.DataFrame(out)
+
+
+def _check_able(estimator: BayesianClassifier, options: PredictOptions) -> None:
+    """Raise if only a model of the features could do what is asked."""
+    asked = {"--missing use": options.missing == "use", "--novel": options.novel is not None, "--worth": options.worth}
+    names = [name for name, given in asked.items() if given]
+    if names and not isinstance(estimator, GENERATIVE):
+        raise DataError(
+            f"`{names[0]}` needs a model of the features: lda, qda or naive; got {type(estimator).__name__}. "
+            "Fit one of these."
+        )
+
+
+def _measure_next(estimator: BayesianClassifier, X: Any, encoding: Encoding, options: PredictOptions) -> dict[str, Any]:
+    """Return for each row the missing raw column that is worth most, if any is, and by how much."""
+    assert isinstance(estimator, GENERATIVE)
+    worth = estimator.worth_measuring(X, None if options.costs is None else options.costs.matrix)
+    gain = np.nan_to_num(worth, nan=0.0)  # what is known is worth nothing
+    best = gain.argmax(axis=1)
+    most = gain[np.arange(len(gain)), best]
+    names = [column.name for column in encoding.columns for _ in column.feature_names]
+    chosen = [names[j] if value > 0 else None for j, value in zip(best, most, strict=True)]
+    return {"measure_next": _objects(chosen), "gain": np.where(most > 0, most, np.nan)}
 
 
 def _answers(estimator: BayesianClassifier, X: Any, options: PredictOptions, advance: Advance) -> dict[str, Any]:

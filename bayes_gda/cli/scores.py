@@ -1,21 +1,25 @@
 """Models against each other: leave-one-out on the training rows, scores on held-out rows, evidence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import log_expit, log_softmax
 
 from bayes_gda.checks import Floats
-from bayes_gda.cli.fits import FitOptions, fit_model, light, summary
+from bayes_gda.cli.fits import FitOptions, continuum_figures, fit_model, light, summary
 from bayes_gda.cli.outputs import Advance, number, show, show_table, show_verdict
 from bayes_gda.cli.shell import in_options
 from bayes_gda.data.table import Dataset
+from bayes_gda.estimators import BayesianRDA
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.evaluation.loo import Loo, exact_loo, joint_blocks, psis_loo_discriminative, psis_loo_generative
 from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_models
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.prediction.generative import GenerativeClassifier
+from bayes_gda.prediction.missing import log_joint_observed_per_draw
 
 # Draws × rows × classes behind leave-one-out, which goes row by row at a millisecond for 4000 draws.
 LOO_DRAWS = 4000
@@ -62,16 +66,19 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
     entries: dict[str, ModelScore] = {}
     for i, name in enumerate(models):
         advance(f"fitting {name}", i / len(models))
-        estimator = fit_model(name, train, how)
+        # The average over the continuum has one method, whatever the others are asked for.
+        estimator = fit_model(name, train, replace(how, inference="auto") if name == "rda" else how)
         advance(f"leave-one-out of {name}", (i + 0.5) / len(models))
         fitted[name], entries[name] = estimator, _score(estimator, train, test)
     advance("comparing", 1.0)
-    return Comparison(train, test, fitted, compare_models(entries, y=train.y, y_test=test.y))
+    # Wherever it is compared, it says where the data sit.
+    continuum = next((e.continuum_ for e in fitted.values() if isinstance(e, BayesianRDA)), None)
+    return Comparison(train, test, fitted, compare_models(entries, y=train.y, y_test=test.y, continuum=continuum))
 
 
 def _score(estimator: BayesianClassifier, train: Dataset, test: Dataset) -> ModelScore:
     model = estimator.model_
-    generative = isinstance(model, GaussianClassifier)
+    generative = isinstance(model, GenerativeClassifier)
     order = _order(estimator, train)
     value, error = estimator.log_evidence_, estimator.log_evidence_error_
     known = np.isfinite(value) and np.isfinite(error)
@@ -93,13 +100,17 @@ def _loo(estimator: BayesianClassifier, train: Dataset, order: list[int]) -> Loo
     """Return log p(y | x, other rows) of the training rows: in closed form, or by weighted draws."""
     model, X = estimator.model_, train.X
     y = np.asarray(order)[train.y]  # codes of the estimator
-    if isinstance(model, GaussianClassifier) and model.posterior is not None:
+    if isinstance(model, AveragedClassifier):
+        loo = exact_loo(model.continuum, X, y).conditional
+    elif isinstance(model, GaussianClassifier) and model.posterior is not None and not train.has_missing:
         loo = exact_loo(model.posterior, X, y).conditional
     else:
         size = min(LOO_DRAWS, estimator.draws * estimator.chains)
         draws = model.draw_variables(size, random_seed=estimator.seed_)
         if isinstance(model, GaussianClassifier):
-            loo = psis_loo_generative(joint_blocks(draws, X), y).conditional
+            gapped = train.has_missing
+            joint = (lambda rows: log_joint_observed_per_draw(draws, X[rows])) if gapped else joint_blocks(draws, X)
+            loo = psis_loo_generative(joint, y).conditional
         else:
             loo = psis_loo_discriminative(lambda rows: _log_probabilities(model, draws["w"], X[rows]), y)
     assert loo.log_probabilities is not None
@@ -132,6 +143,7 @@ def as_json(result: Comparison, source: str) -> dict[str, Any]:
         "loo": scores.loo,
         "held_out": scores.held_out,
         "evidence": scores.evidence,
+        "continuum": None if scores.continuum is None else continuum_figures(scores.continuum),
         "sentences": list(scores.sentences),
     }
 

@@ -8,6 +8,7 @@
 141    the reader of our output went away
 """
 
+import errno
 import os
 import re
 import signal
@@ -105,7 +106,9 @@ def _explain(error: BaseException) -> int:
         return WRONG
     if isinstance(error, OSError):
         where = f" {os.fspath(error.filename)!r}" if error.filename is not None else ""
-        say(f"Error: Cannot use{where}: {_one_line(error.strerror or error)}. Check the path.")
+        full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+        remedy = "Free some space, or write elsewhere" if full else "Check the path"
+        say(f"Error: Cannot {'write' if full else 'use'}{where}: {_one_line(error.strerror or error)}. {remedy}.")
         return WRONG
     if isinstance(error, UnicodeError):
         say(f"Error: The text is not UTF-8: {_one_line(error)}. Save the file as UTF-8.")

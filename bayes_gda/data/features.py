@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen
+from bayes_gda.data.validate import LARGEST, SMALLEST, check_size
 from bayes_gda.errors import DataError
 
 # A monomial is the sorted tuple of its factors' columns: () is 1, (0,) is x₀, (0, 1) is x₀x₁, (1, 1) is x₁².
@@ -116,6 +117,9 @@ class FeatureMap:
         else:
             Z = _products((X - self.inner[0]) / self.inner[1], self.monomials)
         Z = (Z - self.outer[0]) / self.outer[1]
+        # Of products alone: a feature that stays within its own limits is no more than this many spreads away.
+        if self.monomials is None or max(map(len, self.monomials), default=1) > 1:
+            check_size(Z, self.names[1:] if self.intercept else self.names, LARGEST / SMALLEST)
         return np.column_stack([np.ones(len(X)), Z]) if self.intercept else Z
 
     def to_original_units(self, w: Floats) -> Floats:
@@ -169,7 +173,8 @@ def _monomials(X: Floats, degree: int) -> tuple[Monomial, ...]:
 
 
 def _products(Z: Floats, monomials: tuple[Monomial, ...]) -> Floats:
-    return np.column_stack([Z[:, list(mono)].prod(axis=1) for mono in monomials])
+    with np.errstate(over="ignore", invalid="ignore"):  # told by the caller, in our own words
+        return np.column_stack([Z[:, list(mono)].prod(axis=1) for mono in monomials])
 
 
 def _expand(mono: Monomial, center: Floats, scale: Floats) -> dict[Monomial, float]:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 type Missing = Literal["error", "drop", "keep"]
 
+# The largest value of a feature, and its least spread. A new row may then lie 1e130 spreads away from all others; the
+# square of that, and the counts and determinants that go with it, are still doubles, which end at 1.8e308.
+LARGEST, SMALLEST = 1e65, 1e-65
+
 # -- columns -----------------------------------------------------------------------------------------------------------
 
 
@@ -85,6 +89,30 @@ def check_infinite(columns: Mapping[str, Floats]) -> None:
     if any(counts.values()):
         raise DataError(
             f"Infinite values, or numbers too large for float64, in {_counted(counts)}; correct or drop these rows."
+        )
+
+
+def check_size(X: Floats, names: Sequence[str], largest: float = LARGEST) -> None:
+    """Check that no value of X (n, d) is so large that squares overflow; NaN passes."""
+    if not X.size or max(np.fmax.reduce(X, axis=None), -np.fmin.reduce(X, axis=None)) <= largest:
+        return
+    size = np.fmax.reduce(np.abs(X), axis=0)
+    for j in np.flatnonzero(size > largest)[:1].tolist():
+        raise DataError(
+            f"Feature {names[j]!r} has a value of size {size[j]:.3g}; values beyond {largest:g} overflow when they are "
+            "squared. Give it in a larger unit, or drop that row."
+        )
+
+
+def check_spread(X: Floats, names: Sequence[str]) -> None:
+    """Check that no feature varies by so little that the square is lost; one that does not vary at all passes."""
+    if not len(X):
+        return
+    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    for j in np.flatnonzero((low < high) & (high - low < SMALLEST))[:1].tolist():
+        raise DataError(
+            f"Feature {names[j]!r} varies by {high[j] - low[j]:.3g} only; what is below {SMALLEST:g} is lost when it "
+            "is squared. Give it in a smaller unit."
         )
 
 

@@ -2,5 +2,6 @@
 
 from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.logistic import BayesianLogisticRegression
+from bayes_gda.estimators.regularized import BayesianRDA
 
-__all__ = ["BayesianLDA", "BayesianLogisticRegression", "BayesianNaiveGaussian", "BayesianQDA"]
+__all__ = ["BayesianLDA", "BayesianLogisticRegression", "BayesianNaiveGaussian", "BayesianQDA", "BayesianRDA"]

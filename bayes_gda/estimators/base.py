@@ -1,7 +1,8 @@
 """What all estimators share: scikit-learn's contract around a fitted model, and what scikit-learn has no word for."""
 
+import warnings
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,23 +11,31 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from bayes_gda.checks import Floats
-from bayes_gda.data.batches import Batches
+from bayes_gda.checks import Floats, finite
+from bayes_gda.data.batches import Source
 from bayes_gda.data.labels import coordinates, to_datatree
-from bayes_gda.errors import DataError
+from bayes_gda.data.validate import check_size
+from bayes_gda.errors import DataError, InferenceWarning
 from bayes_gda.estimators.display import fitted_html
-from bayes_gda.fitting.choice import Fit, Problem, Settings, Verdict, fit
+from bayes_gda.estimators.tables import source_of
+from bayes_gda.fitting.choice import Fit, SampledProblem, Settings, Verdict, fit
 from bayes_gda.fitting.defaults import Rows, distinct, pool
+from bayes_gda.inference.patterns import has_gaps
 from bayes_gda.inference.trust import Trust
 from bayes_gda.prediction import uncertainty
-from bayes_gda.prediction.classifier import FittedClassifier, GaussianClassifier
+from bayes_gda.prediction.classifier import FittedClassifier
 from bayes_gda.prediction.decisions import Decisions
+from bayes_gda.prediction.generative import GenerativeClassifier
 from bayes_gda.prediction.links import EntropySplit
 from bayes_gda.prediction.shift import ClassPriorEstimate, estimate_class_prior
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+# The sum of the weights, at most, and its inverse at least: a weight stands for so many rows, and times the square of
+# a feature it must be a double. Nobody has 1e50 rows.
+HEAVIEST = 1e50
 
 
 class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -45,6 +54,9 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     seed_: int
     n_features_in_: int
 
+    # Whether missing values (NaN) are integrated out, in `fit` and in predictions.
+    _takes_gaps: ClassVar[bool] = False
+
     # The parameters that all subclasses have; each sets them in its own __init__, as scikit-learn wants.
     inference: Any
     draws: int
@@ -53,33 +65,64 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     random_state: Any
     progress: bool | None
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self._takes_gaps
+        return tags
+
     # ── Fitting ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to rows X (n, d) and labels y (n,).
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to rows X (n, d) and labels y (n,), or to a table that need not fit into memory.
 
         Parameters
         ----------
         X, y
-            Features, an array or a data frame, and labels of any kind.
+            Features, an array or a data frame, and labels of any kind. Or a table, which is fitted by `fit_batches`:
+            a path (.csv, .tsv, .parquet, .feather, a folder of .parquet) or a Dask DataFrame, and the name of its
+            target column; two Dask arrays; or what `open_batches` or `open_cluster` returned, and no y.
         sample_weight
-            (n,) weights ≥ 0: a row of weight 2 counts as two, one of weight 0 as absent. None is 1 for all.
+            (n,) weights ≥ 0: a row of weight 2 counts as two, one of weight 0 as absent. None is 1 for all. Not for a
+            table.
         """
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
+        table = source_of(X, y, sample_weight)
+        if table is not None:
+            return self.fit_batches(table)
+        X, y = self._validated(X, y)
+        self._fit_rows(pool(self._rows(X, y, sample_weight)))
+        return self
+
+    def _fit_rows(self, rows: Rows) -> None:
+        """Fit to checked rows by the method asked for, or by the fastest one that holds."""
         seed = self._new_seed()
-        rows = pool(self._rows(X, y, sample_weight))
         problem, prior = self._problem(rows)
         fitted = fit(problem, self._settings(self.inference, seed))
         self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
         self._keep(fitted, rows)
-        return self
+
+    def fit_batches(self, batches: Source) -> Self:
+        """Fit to a table larger than memory, in passes over its rows."""
+        raise NotImplementedError
 
     def _new_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _settings(self, inference: Any, seed: int) -> Settings:
         return Settings(inference, self.draws, self.chains, self.sampler, seed, self.progress)
+
+    def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Any]:
+        """Return features and labels as arrays; NaN in X is left for each method to take or to refuse."""
+        X, y = validate_data(self, X, y, dtype=np.float64, reset=reset, ensure_all_finite="allow-nan")
+        _check_targets(y)
+        return X, y
+
+    def _require_complete(self, X: Floats, rule: str) -> None:
+        """Raise if values of X are missing; `rule` says what needs them, and what to do."""
+        if has_gaps(X):
+            gaps = np.isnan(X)
+            column = self._names()[int(gaps.any(axis=0).argmax())]
+            rows = gaps.any(axis=1).sum()
+            raise DataError(f"`X` has missing values (NaN) in {rows} of {len(X)} rows, such as in {column!r}; {rule}")
 
     def _rows(self, X: Floats, y: Any, sample_weight: Any) -> Rows:
         X, y, weight = self._present(X, y, sample_weight)
@@ -93,7 +136,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Rows:
         """Rows of one batch among others: of the classes known, or those announced, or else those it has."""
-        check_classification_targets(y)
+        _check_targets(y)
         X, y, weight = self._present(X, y, sample_weight)
         if not len(X):
             raise DataError("`sample_weight` is 0 for all rows; give at least one row a positive weight.")
@@ -121,9 +164,12 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         codes = np.array([code[label] for label in labels.tolist()], dtype=np.intp)[inverse]
         return Rows(X, codes, known, weight, self._names())
 
-    def _table_rows(self, batches: Batches, X: Floats, codes: NDArray[np.intp]) -> Rows:
-        """Rows of a table on disk; its names and number of features become the estimator's."""
-        self.feature_names_in_ = np.array(batches.feature_names, dtype=object)
+    def _table_rows(self, batches: Source, X: Floats, codes: NDArray[np.intp]) -> Rows:
+        """Rows of a table; the number of its features, and their names if it has any, become the estimator's."""
+        if batches.layout.named:
+            self.feature_names_in_ = np.array(batches.feature_names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
         self.n_features_in_ = len(batches.feature_names)
         return Rows(X, codes, np.array(batches.class_names), None, self._names())
 
@@ -132,6 +178,13 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if sample_weight is None:
             return X, y, None
         weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        with np.errstate(over="ignore"):
+            total = float(weight.sum())
+        if total > 0 and not 1 / HEAVIEST <= total <= HEAVIEST:
+            raise DataError(
+                f"`sample_weight` must sum to between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:.3g}. "
+                "A weight is a number of rows: rescale them."
+            )
         present = weight > 0
         return X[present], y[present], weight[present]
 
@@ -140,7 +193,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         numbered = [f"x{j + 1}" for j in range(self.n_features_in_)]
         return distinct([str(name) for name in getattr(self, "feature_names_in_", numbered)])
 
-    def _problem(self, rows: Rows) -> tuple[Problem, Any]:
+    def _problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
         """Return the model with its data, and the prior in use."""
         raise NotImplementedError
 
@@ -224,8 +277,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         class_prior
             As in `predict_proba`.
         """
-        rows = self._checked(X)
-        if action_names is None and np.ndim(costs) >= 2 and np.shape(costs)[-2] == len(self.classes_):
+        rows, costs = self._checked(X), finite("costs", costs, error=DataError)
+        if action_names is None and costs.ndim >= 2 and costs.shape[-2] == len(self.classes_):
             action_names = self.classes_.tolist()
         return uncertainty.decisions(
             self.model_,
@@ -245,7 +298,14 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _checked(self, X: Any) -> Floats:
         check_is_fitted(self, "model_")
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        if not self._takes_gaps:
+            self._require_complete(
+                rows,
+                f"{type(self).__name__} predicts complete rows only. Fill them in, or use BayesianLDA, BayesianQDA or "
+                "BayesianNaiveGaussian, which integrate out what is missing.",
+            )
+        check_size(rows, self._names())
         return rows
 
     @property
@@ -266,7 +326,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         return self._tree
 
     def _coords(self) -> dict[str, list[str]]:
-        if isinstance(self.model_, GaussianClassifier):
+        if isinstance(self.model_, GenerativeClassifier):
             return coordinates(class_names=self.classes_.tolist(), feature_names=self._names())
         return coordinates(class_names=self.classes_.tolist(), coefficient_names=self.model_.features.names)
 
@@ -314,3 +374,12 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """scikit-learn's diagram, and below it what was fitted."""
         diagram: str = super()._html_repr()
         return diagram + (fitted_html(self) if hasattr(self, "model_") else "")
+
+
+def _check_targets(y: Any) -> None:
+    """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, becomes one of ours."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        check_classification_targets(y)
+    for doubt in told:
+        warnings.warn(str(doubt.message), InferenceWarning, stacklevel=4)  # past `_validated` and `fit`, to the user

@@ -7,7 +7,7 @@ import numpy as np
 
 from bayes_gda.fitting.choice import light_of
 from bayes_gda.inference.trust import verdict_html
-from bayes_gda.prediction.classifier import GaussianClassifier
+from bayes_gda.prediction.generative import GenerativeClassifier
 
 if TYPE_CHECKING:
     from bayes_gda.estimators.base import BayesianClassifier
@@ -29,7 +29,7 @@ def fitted_html(estimator: "BayesianClassifier") -> str:
         "features": str(estimator.n_features_in_),
     }
     model: Any = estimator.model_
-    if isinstance(model, GaussianClassifier):
+    if isinstance(model, GenerativeClassifier):
         lines["rows"] = f"{model.moments.n:g}"
     body = "".join(
         f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{value}</td></tr>'

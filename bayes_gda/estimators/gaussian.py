@@ -2,23 +2,26 @@
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.streaming import Streaming
-from bayes_gda.fitting.choice import Inference, Problem
+from bayes_gda.fitting.choice import Inference, SampledProblem
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.generative import GaussianProblem
+from bayes_gda.fitting.incomplete import IncompleteProblem, default_incomplete_prior
+from bayes_gda.inference.patterns import has_gaps
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.prediction.missing import worth_measuring
+from bayes_gda.prediction.novelty import Novelty, detect_novelty
 
 
 class _Gaussian(Streaming):
     """What the three have in common; they differ in `_covariance` and the conjugate family of their prior."""
+
+    _takes_gaps = True
 
     def __init__(
         self,
@@ -39,28 +42,57 @@ class _Gaussian(Streaming):
         self.random_state = random_state
         self.progress = progress
 
-    def _problem(self, rows: Rows) -> tuple[Problem, Any]:
+    def _problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
+        if has_gaps(rows.X):
+            return self._incomplete_problem(rows.original or rows)
         moments = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
         prior = self._prior_for(moments)
         return GaussianProblem(self._covariance, rows, moments, prior, Dirichlet().vector(rows.K)), prior
 
-    def sample(self, n: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[Any]]:
-        """Draw new rows (n, d) with their labels (n,) from the posterior predictive.
+    def _incomplete_problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
+        if rows.weight is not None and not (rows.weight == 1).all():
+            odd = rows.weight[rows.weight != 1][0]
+            raise DataError(
+                f"`sample_weight` must be 0 or 1 where `X` has missing values; got {odd:g}. Repeat the rows instead, "
+                "or leave out the incomplete ones."
+            )
+        prior = default_incomplete_prior(rows, self._conjugate) if self.prior is None else self.prior
+        prior = self._check_prior(prior)
+        return IncompleteProblem(self._covariance, rows, prior, Dirichlet().vector(rows.K)), prior
+
+    def novelty(self, X: Any, false_alarm: float = 0.01) -> Novelty:
+        """Say which rows (n, d) are like nothing that the model has seen: far out for every class.
 
         Parameters
         ----------
-        n
-            Number of rows, each with parameters of its own from the posterior.
-        random_state
-            Seed; None gives the same rows each time, as long as the model is not fitted again.
+        X
+            Features; NaN is a missing value, which the distance leaves out.
+        false_alarm
+            Probability, between 0 and 1, that a row like the training rows is called novel.
+
+        Returns
+        -------
+        `novel` (n,), the tail probabilities behind it in `probability` (n, K) and `largest` (n,), and the `threshold`
+        (n,) of each row.
         """
-        check_is_fitted(self, "model_")
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise DataError(f"`n` must be a whole number of at least 1; got {n!r}.")
-        seed = self.seed_ if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        X, codes = self.model_.sample(int(n), random_seed=seed)
-        labels: NDArray[Any] = self.classes_[codes]
-        return X, labels
+        rows = self._checked(X)
+        return detect_novelty(self.model_.source, rows, false_alarm=false_alarm, random_seed=self.seed_)
+
+    def worth_measuring(self, X: Any, costs: ArrayLike | None = None) -> Floats:
+        """Return by how much each missing feature, if measured, would lower the expected loss (n, d); nan where known.
+
+        worth_j = min_a E[L(a) | x_o] − E[ min_a E[L(a) | x_o, x_j] | x_o ] ≥ 0, before what the measurement costs.
+
+        Parameters
+        ----------
+        X
+            Features; NaN is a missing value.
+        costs
+            (A, K) loss of each action under each class, in the order of `classes_`; None counts errors, so that the
+            worth is in lower error rate.
+        """
+        rows = self._checked(X)
+        return worth_measuring(self.model_.source, rows, costs)
 
 
 class BayesianLDA(_Gaussian):
@@ -106,6 +138,11 @@ class BayesianLDA(_Gaussian):
         The fitted model, plain arrays and functions.
     n_iter_
         Newton steps to the mode, if there was a search.
+
+    Notes
+    -----
+    Missing values (NaN) are integrated out, in predictions exactly. `fit` to rows with gaps draws from the posterior by
+    data augmentation (`mcmc`), which needs the conjugate prior. Values are taken to be missing at random.
     """
 
     _covariance = "shared"
@@ -154,6 +191,11 @@ class BayesianQDA(_Gaussian):
         The fitted model, plain arrays and functions.
     n_iter_
         Newton steps to the mode, if there was a search.
+
+    Notes
+    -----
+    Missing values (NaN) are integrated out, in predictions exactly. `fit` to rows with gaps draws from the posterior by
+    data augmentation (`mcmc`), which needs the conjugate prior. Values are taken to be missing at random.
     """
 
     _covariance = "own"
@@ -202,6 +244,11 @@ class BayesianNaiveGaussian(_Gaussian):
         The fitted model, plain arrays and functions.
     n_iter_
         Newton steps to the mode, if there was a search.
+
+    Notes
+    -----
+    Missing values (NaN) are integrated out exactly, in `fit` as in predictions, with the conjugate prior; values are
+    taken to be missing at random.
     """
 
     _covariance = "diagonal"

@@ -1,12 +1,12 @@
 """Logistic and softmax regression as a scikit-learn classifier."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap
-from bayes_gda.errors import PriorError
+from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.online import Online
 from bayes_gda.fitting.choice import Inference, Problem
 from bayes_gda.fitting.defaults import FeatureSpec, Rows, fit_features
@@ -36,6 +36,9 @@ class BayesianLogisticRegression(Online):
     features
         The feature map φ: None for the features themselves, a degree (2 adds squares and products), a row-wise
         function, or a fitted FeatureMap, which is used as it is.
+    missing
+        What rows with missing values (NaN) do in `fit`: raise ("error"), or stay out, with their labels and weights
+        ("drop"). In predictions they are always an error; the Gaussian models take them.
     draws, chains
         Draws of each chain, and their number. What is not sampled draws as many at once, for `posterior_`, the
         corrected posterior, intervals, entropies and decisions.
@@ -83,6 +86,7 @@ class BayesianLogisticRegression(Online):
         intercept_scale: float = 5.0,
         standardize: bool = True,
         features: FeatureSpec = None,
+        missing: Literal["error", "drop"] = "error",
         draws: int = 1000,
         chains: int = 4,
         sampler: str = "pymc",
@@ -95,11 +99,32 @@ class BayesianLogisticRegression(Online):
         self.intercept_scale = intercept_scale
         self.standardize = standardize
         self.features = features
+        self.missing = missing
         self.draws = draws
         self.chains = chains
         self.sampler = sampler
         self.random_state = random_state
         self.progress = progress
+
+    def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
+        """Return the complete rows of positive weight, or raise if others are not to be dropped."""
+        if self.missing not in ("error", "drop"):
+            raise DataError(f"`missing` must be 'error' or 'drop'; got {self.missing!r}.")
+        X, y, weight = super()._present(X, y, sample_weight)
+        if self.missing == "error":
+            self._require_complete(
+                X,
+                "regression needs complete rows. Leave the others out with missing='drop', or use BayesianLDA, "
+                "BayesianQDA or BayesianNaiveGaussian, which integrate out what is missing.",
+            )
+            return X, y, weight
+        complete = ~np.isnan(X).any(axis=1)
+        if not complete.any():
+            raise DataError(
+                f"`X` has no complete row among {len(X)}. Fill in values or drop columns, or use BayesianLDA, "
+                "BayesianQDA or BayesianNaiveGaussian, which integrate out what is missing."
+            )
+        return X[complete], y[complete], None if weight is None else weight[complete]
 
     def _problem(self, rows: Rows) -> tuple[Problem, Any]:
         features = fit_features(rows, self.features, standardize=self.standardize)

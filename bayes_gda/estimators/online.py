@@ -6,29 +6,27 @@ Each batch is seen once. Its curvature is kept as it was at the mode of its day,
 against fitting all rows at once, and it is the smaller the larger the first batches are.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
 from bayes_gda.checks import Floats, frozen
-from bayes_gda.data.batches import Batches
+from bayes_gda.data.batches import Source
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.fitting.choice import TOLERANCE, Fit, fit
+from bayes_gda.fitting.chunked import fit_chunked
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.regressions import Design, WeightsProblem
-from bayes_gda.inference.chunked import Chunk, ChunkedTarget, chunked_laplace
 from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo, laplace_approximation
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
 from bayes_gda.inference.skew import lindley_mean
 from bayes_gda.inference.streaming import FilteredTarget
-from bayes_gda.inference.trust import DRAWS, Trust, assess
+from bayes_gda.inference.trust import Trust, assess
 from bayes_gda.prediction.classifier import RegressionClassifier
 
 # Adds nothing: the Gaussian before stands in its place.
@@ -74,7 +72,7 @@ class Online(BayesianClassifier):
         """
         first = not hasattr(self, "model_")
         self._check_laplace("partial_fit")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
+        X, y = self._validated(X, y, reset=first)
         rows = self._batch(X, y, classes, sample_weight)
         if first:
             self._begin(rows)
@@ -82,39 +80,29 @@ class Online(BayesianClassifier):
             self._go_on(rows)
         return self
 
-    def fit_batches(self, batches: Batches) -> Self:
+    def fit_batches(self, batches: Source) -> Self:
         """Fit to a table larger than memory by the Laplace approximation, in one pass a Newton step.
 
         A random part of some 20 000 rows, held in memory, sets the standardisation, the start and, by empirical Bayes,
-        the prior; `trust_` is the verdict on its posterior, which is wider and less Gaussian than that of all rows.
-        With the same feature map and prior the posterior is that of `fit` with inference='laplace'.
+        the prior. With the same feature map and prior the posterior is that of `fit` with inference='laplace'. One more
+        pass weighs it over all rows: where it is not good enough, inference='auto' takes the corrected posterior. There
+        is no MCMC; where that would be needed a warning says so.
 
         Parameters
         ----------
         batches
-            The table, from `bayes_gda.data.batches.open_batches`.
+            The table, from `bayes_gda.data.batches.open_batches` or `bayes_gda.data.cluster.open_cluster`.
         """
         self._check_laplace("fit_batches")
         seed = self._new_seed()
         size = max(SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT * len(batches.feature_names) * batches.K)
-        X, y = batches.sample(size, random_seed=seed)
-        rows = self._table_rows(batches, X, y)
+        some = batches.sample(size, random_seed=seed)
+        rows = self._table_rows(batches, some.X, some.y)
         part, prior = self._gaussian_problem(rows)
-        features, count = part.design.features, np.zeros(rows.K)
-
-        def chunks() -> Iterator[Chunk]:
-            count[:] = 0
-            for X, y in batches:
-                count[:] += np.bincount(y, minlength=rows.K)
-                yield np.ascontiguousarray(features(X)), y
-
-        target = ChunkedTarget(chunks, len(features.names), rows.K, prior)
-        posterior = chunked_laplace(target, (part.design.Phi, y), batches.rows)
-        model = replace(part.design.model(posterior=posterior), shares=count / count.sum())
-        trust, error = _of_all_rows(part, posterior, seed)
+        fitted = fit_chunked(batches, part, some.count, self._settings(self.inference, seed))
         self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
-        self._keep(Fit(model, "laplace", trust, posterior.log_evidence, error, posterior.info.n_iter), rows)
-        self.n_samples_seen_ = float(count.sum())
+        self._keep(fitted, rows)
+        self.n_samples_seen_ = float(some.count.sum())
         return self
 
     def _check_laplace(self, method: str) -> None:
@@ -202,23 +190,6 @@ class OnlineProblem(WeightsProblem):
 
     def _target(self) -> FilteredTarget:
         return FilteredTarget(self.design.target(self.prior), self.before)
-
-
-def _of_all_rows(part: WeightsProblem, posterior: GaussianPosterior, seed: int) -> tuple[Trust, float]:
-    """Return the verdict on a part of the rows as one on all of them, and the error of their log evidence."""
-    fitted = part.laplace()
-    trust = part.assess(fitted, seed)
-    # What Laplace's evidence misses shrinks with the rows.
-    error = abs(trust.log_evidence - fitted.log_evidence) + trust.log_evidence_error
-    told = replace(
-        trust,
-        reason=f"Checked on {part.n} rows of the table, whose posterior is less Gaussian. {trust.reason}",
-        log_evidence=posterior.log_evidence,
-        log_evidence_error=error,
-        draws=posterior.draw(DRAWS, random_seed=seed),
-        log_weights=np.full(DRAWS, -np.log(DRAWS)),
-    )
-    return told, float(error)
 
 
 def _gaussian(model: RegressionClassifier) -> GaussianPosterior:

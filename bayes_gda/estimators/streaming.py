@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from bayes_gda.checks import positive
-from bayes_gda.data.batches import Batches
+from bayes_gda.checks import Floats, positive
+from bayes_gda.data.batches import Source
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
@@ -27,6 +28,7 @@ from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
 from bayes_gda.inference.streaming import StreamingGaussian, StreamingNaive
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
 
 # A scatter matrix may have an eigenvalue below zero by so much of its scale before the rows were removed: sums over
@@ -34,17 +36,13 @@ from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
 ROUNDING = 1e-8
 
 
-class Streaming(BayesianClassifier):
-    """What the Gaussian models can do because their moments add and subtract; `fit` starts anew.
+class Generative(BayesianClassifier):
+    """What models of p(x, y) can do because their moments add and subtract; `fit` starts anew.
 
-    The subclasses say which covariances the classes have and which prior is conjugate.
+    The subclasses say how the moments become a model.
     """
 
-    model_: GaussianClassifier
-    prior_: NIW | NIG | LKJ
-    prior: NIW | NIG | LKJ | None
-    _covariance: ClassVar[Covariance]
-    _conjugate: ClassVar[type[NIW] | type[NIG]] = NIW
+    model_: GaussianClassifier | AveragedClassifier
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None) -> Self:
         """Learn one more batch of rows X (n, d) with labels y (n,); with a given `prior`, as if all had come at once.
@@ -62,26 +60,23 @@ class Streaming(BayesianClassifier):
             (n,) weights ≥ 0, as in `fit`.
         """
         first = not hasattr(self, "model_")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=first)
-        rows = self._batch(X, y, classes, sample_weight)
+        X, y = self._validated(X, y, reset=first)
+        rows = self._complete_batch(X, y, classes, sample_weight)
         part = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
-        if first:
-            self._hold(part, self._prior_for(part), rows)
-        else:
-            self._hold(self.model_.moments + part, self.prior_, rows)
+        self._hold(part if first else self._moments + part, rows)
         return self
 
-    def fit_batches(self, batches: Batches) -> Self:
+    def fit_batches(self, batches: Source) -> Self:
         """Fit to a table larger than memory in one pass: the same as `fit` to all its rows.
 
         Parameters
         ----------
         batches
-            The table, from `bayes_gda.data.batches.open_batches`.
+            The table, from `bayes_gda.data.batches.open_batches` or `bayes_gda.data.cluster.open_cluster`.
         """
         moments = batches.moments()
         rows = self._table_rows(batches, np.empty((0, moments.d)), np.empty(0, dtype=np.intp))
-        self._hold(moments, self._prior_for(moments), rows, anew=True)
+        self._hold(moments, rows, anew=True)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -104,7 +99,7 @@ class Streaming(BayesianClassifier):
             raise DataError(f"`other` must have the features {list(self._names())}; got {list(other._names())}.")
         if not _same(self.prior_, other.prior_):
             raise PriorError("`other` must have the same prior; got another. Give the same `prior` to both and refit.")
-        self._hold(self.model_.moments + other.model_.moments, self.prior_)
+        self._hold(self._moments + other._moments)
         return self
 
     def unlearn(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -122,10 +117,10 @@ class Streaming(BayesianClassifier):
             negative eigenvalue. The model stays as it was.
         """
         check_is_fitted(self, "model_")
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=False)
-        rows = self._batch(X, y, None, sample_weight)
+        X, y = self._validated(X, y, reset=False)
+        rows = self._complete_batch(X, y, None, sample_weight)
         part = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
-        self._hold(_without(self.model_.moments, part, self.classes_), self.prior_)
+        self._hold(_without(self._moments, part, self.classes_))
         return self
 
     def forget(self, factor: float) -> Self:
@@ -145,9 +140,64 @@ class Streaming(BayesianClassifier):
             raise DataError(
                 f"`factor` must be a number above 0 and at most 1; got {factor}. Use 0.99 to forget slowly."
             )
-        moments = self.model_.moments
-        self._hold(Moments(f * moments.count, moments.mean, f * moments.scatter), self.prior_)
+        moments = self._moments
+        self._hold(Moments(f * moments.count, moments.mean, f * moments.scatter))
         return self
+
+    def sample(self, n: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[Any]]:
+        """Draw new rows (n, d) with their labels (n,) from the posterior predictive.
+
+        Parameters
+        ----------
+        n
+            Number of rows, each with parameters of its own from the posterior.
+        random_state
+            Seed; None gives the same rows each time, as long as the model is not fitted again.
+        """
+        check_is_fitted(self, "model_")
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise DataError(f"`n` must be a whole number of at least 1; got {n!r}.")
+        seed = self.seed_ if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
+        X, codes = self.model_.sample(int(n), random_seed=seed)
+        labels: NDArray[Any] = self.classes_[codes]
+        return X, labels
+
+    def _hold(self, moments: Moments, rows: Rows | None = None, *, anew: bool = False) -> None:
+        """Make the model that of these moments; rows are needed where the classes are not known yet."""
+        raise NotImplementedError
+
+    @property
+    def _moments(self) -> Moments:
+        """The moments of all rows learnt so far, or an error if these had gaps."""
+        moments = self.model_.moments
+        if not isinstance(moments, Moments):
+            raise DataError(
+                "This model was fitted to rows with missing values, whose moments do not add up. Use `fit` with all "
+                "rows instead."
+            )
+        return moments
+
+    def _complete_batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Rows:
+        rows = self._batch(X, y, classes, sample_weight)
+        self._require_complete(rows.X, "a batch needs complete rows. Use `fit` with all rows, which takes such values.")
+        return rows
+
+    def _no_rows(self, d: int) -> Rows:
+        """Return the classes and names that are known, without rows."""
+        return Rows(np.empty((0, d)), np.empty(0, dtype=np.intp), self.classes_, None, self._names())
+
+
+class Streaming(Generative):
+    """What the three Gaussian models have beyond: a conjugate prior, kept, and an exact posterior that moves by rows.
+
+    The subclasses say which covariances the classes have and which prior is conjugate.
+    """
+
+    model_: GaussianClassifier
+    prior_: NIW | NIG | LKJ
+    prior: NIW | NIG | LKJ | None
+    _covariance: ClassVar[Covariance]
+    _conjugate: ClassVar[type[NIW] | type[NIG]] = NIW
 
     def stream(self) -> StreamingGaussian | StreamingNaive:
         """Return the posterior as one that learns, removes and predicts single rows in O(d²) a class.
@@ -155,28 +205,28 @@ class Streaming(BayesianClassifier):
         It is a copy that goes its own way; its class codes are positions in `classes_`.
         """
         check_is_fitted(self, "model_")
-        model = self.model_
+        model, count = self.model_, self._moments.count
         if isinstance(model.posterior, NIWPosterior):
-            return StreamingGaussian(model.posterior, model.moments.count)
+            return StreamingGaussian(model.posterior, count)
         if isinstance(model.posterior, NIGPosterior):
-            return StreamingNaive(model.posterior, model.moments.count)
+            return StreamingNaive(model.posterior, count)
         raise PriorError(_needs_exact(self))
 
     def _prior_for(self, moments: Moments) -> NIW | NIG | LKJ:
-        prior = default_prior(moments, self._conjugate) if self.prior is None else self.prior
+        return self._check_prior(default_prior(moments, self._conjugate) if self.prior is None else self.prior)
+
+    def _check_prior(self, prior: NIW | NIG | LKJ) -> NIW | NIG | LKJ:
         if not isinstance(prior, (self._conjugate, LKJ)):
             kinds = f"{self._conjugate.__name__} or LKJ"
             raise PriorError(f"`prior` of {type(self).__name__} must be {kinds} or None; got {prior!r}.")
         return prior
 
-    def _hold(self, moments: Moments, prior: NIW | NIG | LKJ, rows: Rows | None = None, *, anew: bool = False) -> None:
-        """Make the model that of these moments; rows are needed where the classes are not known yet."""
+    def _hold(self, moments: Moments, rows: Rows | None = None, *, anew: bool = False) -> None:
+        anew = anew or not hasattr(self, "model_")
+        prior = self._prior_for(moments) if anew else self.prior_
         if self.inference not in ("auto", "exact") or isinstance(prior, LKJ):
             raise PriorError(_needs_exact(self))
-        if rows is None:
-            none = np.empty((0, moments.d))
-            rows = Rows(none, np.empty(0, dtype=np.intp), self.classes_, None, self._names())
-        anew = anew or not hasattr(self, "model_")
+        rows = self._no_rows(moments.d) if rows is None else rows
         alpha = Dirichlet().vector(moments.K) if anew else self.model_.alpha
         seed = self._new_seed() if anew else self.seed_
         problem = GaussianProblem(self._covariance, rows, moments, prior, alpha)

@@ -25,6 +25,7 @@ from bayes_gda.evaluation.calibration import brier_rows, paired_difference
 from bayes_gda.evaluation.loo import Kind, Loo
 from bayes_gda.evaluation.reliability import SUM_TOLERANCE
 from bayes_gda.evaluation.stacking import pseudo_bma_weights, stacking_weights
+from bayes_gda.inference.continuum import Continuum
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,7 +125,9 @@ class ModelComparison:
     generative_vs_discriminative
         Which family predicts better here, in a sentence; None if there is only one.
     sentences
-        All there is to say: the former, the best model, and what to beware of.
+        All there is to say: the former, the best model, where the data sit, and what to beware of.
+    continuum
+        The models between naive, LDA and QDA, weighted by their evidence; None if it was not asked for.
     """
 
     loo: "pd.DataFrame | None"
@@ -133,6 +136,7 @@ class ModelComparison:
     evidence: "pd.DataFrame | None"
     generative_vs_discriminative: str | None
     sentences: tuple[str, ...]
+    continuum: Continuum | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +154,11 @@ class _Ground:
 
 
 def compare_models(
-    entries: Mapping[str, ModelScore], *, y: ArrayLike | None = None, y_test: ArrayLike | None = None
+    entries: Mapping[str, ModelScore],
+    *,
+    y: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    continuum: Continuum | None = None,
 ) -> ModelComparison:
     """Compare models on one data set.
 
@@ -161,6 +169,8 @@ def compare_models(
     y, y_test
         (n,) class codes of the rows behind `loo`, `kfold` and `evidence`, and of those behind `held_out`. Without `y`,
         leave-one-out has no Brier score and no accuracy.
+    continuum
+        From `fit_continuum` to the same rows, for a sentence on where between naive, LDA and QDA they sit.
     """
     if not entries:
         raise DataError("`entries` must hold at least one model; got none.")
@@ -178,8 +188,9 @@ def compare_models(
     # The verdict stands where both families meet and most models do, and of two such grounds on the first.
     main = max(grounds, key=lambda ground: (len({entries[name].family for name in ground.rows}), len(ground.rows)))
     versus = _families(main, entries)
-    sentences = [*([versus] if versus else []), *_best(main, entries), *_warnings(main, entries)]
-    return ModelComparison(loo, kfold, held_out, _evidence_table(entries), versus, tuple(sentences))
+    place = [] if continuum is None else [continuum.sentence]
+    sentences = [*([versus] if versus else []), *_best(main, entries), *place, *_warnings(main, entries)]
+    return ModelComparison(loo, kfold, held_out, _evidence_table(entries), versus, tuple(sentences), continuum)
 
 
 # ── K-fold ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -5,13 +5,14 @@
                                     needs-mcmc, or no mode: MCMC, said once
     exact, laplace, mcmc    that one, or an error that says why not
 
-What the methods need of a model is a `Problem`; there is one for the Gaussian models and two for the regressions.
+What the methods need of a model is a `Problem`; there is one for the Gaussian models and two for the regressions. A
+`SampledProblem`, such as that of rows with gaps, has no fast approximation: there it is exact, else MCMC.
 """
 
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -145,8 +146,8 @@ class Fit:
     tree: "xr.DataTree | None" = None
 
 
-class Problem(Protocol):
-    """A model with its data and prior, and the steps of each method."""
+class SampledProblem(Protocol):
+    """A model with its data and prior, and the steps of the methods that need no mode."""
 
     @property
     def proper(self) -> bool:
@@ -156,7 +157,18 @@ class Problem(Protocol):
         """Return the exact posterior and the log evidence, or None if there is no closed form."""
 
     def no_exact(self) -> str:
-        """Say why there is no closed form, and what to do."""
+        """Say why there is no closed form, nor an approximation if there is none, and what to do."""
+
+    def sample(self, settings: Settings) -> tuple[FittedClassifier, "xr.DataTree"]:
+        """Return the model with draws by MCMC, and the tree that the sampler returned."""
+
+    def sampled_evidence(self, model: FittedClassifier, chains: int) -> tuple[float, float]:
+        """Return the log evidence that draws by MCMC give, and its error; nan if they do not."""
+
+
+@runtime_checkable
+class Problem(SampledProblem, Protocol):
+    """One that also has a mode, and the steps of Laplace's method and its check."""
 
     def laplace(self) -> GaussianPosterior:
         """Return the Gaussian at the mode."""
@@ -177,14 +189,8 @@ class Problem(Protocol):
     def from_draws(self, w: Floats) -> FittedClassifier:
         """Return the model with draws (S, dim) in the coordinates of the Gaussian."""
 
-    def sample(self, settings: Settings) -> tuple[FittedClassifier, "xr.DataTree"]:
-        """Return the model with draws by MCMC, and the tree that the sampler returned."""
 
-    def sampled_evidence(self, model: FittedClassifier, chains: int) -> tuple[float, float]:
-        """Return the log evidence that draws by MCMC give, and its error; nan if they do not."""
-
-
-def fit(problem: Problem, settings: Settings) -> Fit:
+def fit(problem: SampledProblem, settings: Settings) -> Fit:
     """Fit by the method asked for, or by the fastest one that holds."""
     asked = settings.inference
     if asked in ("auto", "exact"):
@@ -194,8 +200,10 @@ def fit(problem: Problem, settings: Settings) -> Fit:
             return Fit(exact[0], "exact", verdict, exact[1], 0.0)
         if asked == "exact":
             raise PriorError(problem.no_exact())
-    if asked == "mcmc":
-        if not problem.proper:
+    if asked == "laplace" and not isinstance(problem, Problem):
+        raise PriorError(problem.no_exact())
+    if asked == "mcmc" or not isinstance(problem, Problem):
+        if isinstance(problem, Problem) and not problem.proper:
             problem.laplace()  # raises if the posterior is not proper either, which no sampler would notice
         return _by_mcmc(problem, settings, None)
     fast = _by_laplace(problem, settings)
@@ -239,7 +247,7 @@ def _by_laplace(problem: Problem, settings: Settings) -> Fit | Trust | Verdict:
     return Fit(problem.from_gaussian(posterior, settings), "laplace", trust, *evidence, n_iter)
 
 
-def _by_mcmc(problem: Problem, settings: Settings, before: Trust | Verdict | None) -> Fit:
+def _by_mcmc(problem: SampledProblem, settings: Settings, before: Trust | Verdict | None) -> Fit:
     from bayes_gda.evaluation.diagnostics import diagnose
 
     model, tree = problem.sample(settings)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
+from bayes_gda.data.validate import SMALLEST, check_size, check_spread
 from bayes_gda.errors import DataError
 from bayes_gda.inference.priors import NIG, NIW
 
@@ -51,6 +52,10 @@ class Rows:
     names: tuple[str, ...]
     original: "Rows | None" = None
 
+    def __post_init__(self) -> None:
+        check_size(self.X, self.names)
+        check_spread(self.X, self.names)
+
     @property
     def K(self) -> int:
         """Number of classes."""
@@ -82,15 +87,30 @@ def pool(rows: Rows) -> Rows:
 
 def default_prior(moments: Moments, family: type[NIW] | type[NIG]) -> NIW | NIG:
     """Return the default prior of the family, also where a feature has no variance within the classes."""
+    return family.default(_varied(moments))
+
+
+def pooled_covariance(moments: Moments) -> Floats:
+    """Return the covariance within classes (d, d), with the variance of `default_prior` where a feature has none."""
+    return np.asarray(_varied(moments).scatter.sum(axis=0) / moments.n)
+
+
+def _varied(moments: Moments) -> Moments:
+    """The same moments with variances within classes that can set a scale: the rule for the rest stays in one place."""
     n = moments.n
     center = moments.count @ moments.mean / n
     within = np.diagonal(moments.scatter.sum(axis=0)) / n
     total = within + moments.count @ (moments.mean - center) ** 2 / n
     floor = (CONSTANT * np.abs(center)) ** 2
     variance = np.where(within > floor, within, np.where(total > floor, total, 1.0))
-    # The same moments with these variances within classes: the rule for the rest stays in one place.
+    if (variance < SMALLEST**2).any():
+        j = int(np.argmin(variance))
+        raise DataError(
+            f"Feature {j + 1} has a standard deviation of {np.sqrt(variance[j]):.3g} within classes; what is below "
+            f"{SMALLEST:g} is lost when it is squared. Give it in a smaller unit."
+        )
     extra = (variance - within)[:, None] * np.eye(moments.d)
-    return family.default(replace(moments, scatter=moments.scatter + moments.count[:, None, None] * extra))
+    return replace(moments, scatter=moments.scatter + moments.count[:, None, None] * extra)
 
 
 def fit_features(rows: Rows, spec: FeatureSpec, *, standardize: bool) -> FeatureMap:

@@ -20,8 +20,8 @@ from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
 from bayes_gda.inference.skew import lindley_mean
 from bayes_gda.inference.trust import Trust, assess
 from bayes_gda.models.blueprint import GaussianBlueprint
-from bayes_gda.prediction.classifier import Covariance, GaussianClassifier, row_blocks
-from bayes_gda.prediction.predictive import log_joint_per_draw
+from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
+from bayes_gda.prediction.predictive import log_joint_per_draw, row_blocks
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -15,6 +15,9 @@ moments of the completed rows x_i = μ + A(x_i − μ) + Lε_i, ε_i ~ N(0, I), 
 since the noise about its mean, split along the r directions that the data take up and across them, is independent.
 So a sweep costs as much for a million rows as for a hundred with the same patterns.
 
+A feature that was never observed (QDA: in a class) would follow its own imputations too. But what was observed says
+nothing of how it depends on the others: that part of each draw is drawn afresh from the prior, and is exact.
+
 References
 ----------
 Tanner & Wong (1987), The calculation of posterior distributions by data augmentation, JASA 82.
@@ -82,6 +85,7 @@ def draw_posterior(
             Sigma = draw_covariances(begin, data.used_count, *data.merge(*complete(data, mu, each, rng)), rng)
     pi = rng.dirichlet(begin.alpha + data.used_count, size=(chains, draws))
     mu, Sigma = np.swapaxes(mu_kept, 0, 1), np.swapaxes(Sigma_kept, 0, 1)
+    _redraw_unseen(data, begin, mu, Sigma, rng)
     return {"pi": pi, "mu": mu, "Sigma": Sigma[:, :, 0] if shared else Sigma}
 
 
@@ -97,14 +101,19 @@ def draw_means(data: PatternMoments, prior: NIWPosterior, Sigma: Floats, rng: np
 
 def draw_covariances(prior: NIWPosterior, n: Floats, mean: Floats, scatter: Floats, rng: np.random.Generator) -> Floats:
     """Draw Σ (chains, G, d, d) from the inverse Wishart of `exact`, of the completed moments of all chains."""
+    Psi, nu = inverse_wishart_of(prior, n, mean, scatter)
+    L = inverse_wishart_cholesky(Psi.reshape(-1, *Psi.shape[2:]), nu.ravel(), 1, rng)[0].reshape(Psi.shape)
+    return np.asarray(L @ np.swapaxes(L, -1, -2))
+
+
+def inverse_wishart_of(prior: NIWPosterior, n: Floats, mean: Floats, scatter: Floats) -> tuple[Floats, Floats]:
+    """Return Ψ (chains, G, d, d) and ν (chains, G) of Σ given completed moments, the means integrated out."""
     delta = mean - prior.m
     weight = prior.kappa * n / (prior.kappa + n)
     gain = scatter + weight[:, None, None] * delta[..., :, None] * delta[..., None, :]
     gain, rows = (gain.sum(axis=1, keepdims=True), n.sum(keepdims=True)) if prior.shared else (gain, n)
     Psi = prior.Psi + gain
-    nu = np.broadcast_to(prior.nu + rows, Psi.shape[:2])
-    L = inverse_wishart_cholesky(Psi.reshape(-1, *Psi.shape[2:]), nu.ravel(), 1, rng)[0].reshape(Psi.shape)
-    return np.asarray(L @ np.swapaxes(L, -1, -2))
+    return Psi, np.broadcast_to(prior.nu + rows, Psi.shape[:2])
 
 
 def complete(data: PatternMoments, mu: Floats, Sigma: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -131,6 +140,48 @@ def complete(data: PatternMoments, mu: Floats, Sigma: Floats, rng: np.random.Gen
     F = A @ data.root + L @ Z
     H = L @ _bartlett(data.count - 1 - data.rank, L.shape, rng)
     return mean, F @ np.swapaxes(F, -1, -2) + H @ np.swapaxes(H, -1, -2)
+
+
+def _redraw_unseen(
+    data: PatternMoments, prior: NIWPosterior, mu: Floats, Sigma: Floats, rng: np.random.Generator
+) -> None:
+    """Draw what concerns features u never observed from the prior, given that of the others o, in place.
+
+    With Σ ~ IW(Ψ, ν), Σ_oo is independent of B = Σ_oo⁻¹Σ_ou and of C = Σ_uu − BᵀΣ_ou ~ IW(Ψ_uu − Ψ_uoΨ_oo⁻¹Ψ_ou, ν).
+    B is normal about Ψ_oo⁻¹Ψ_ou, rows with covariance Ψ_oo⁻¹, columns with C. μ_u ~ N(m_u + Bᵀ(μ_o − m_o), C/κ).
+
+    Parameters
+    ----------
+    data, prior
+        Moments by pattern, and the state before them.
+    mu, Sigma
+        (chains, draws, K, d) and (chains, draws, G, d, d), changed.
+    rng
+        Where the randomness comes from.
+    """
+    size = mu.shape[:2]
+    for g in range(Sigma.shape[2]):
+        classes = np.arange(data.K) if prior.shared else np.array([g])
+        seen = data.values[classes].sum(axis=0) > 0
+        o, u = np.flatnonzero(seen), np.flatnonzero(~seen)
+        if not len(u) or not len(o):  # with nothing at all the sweeps draw from the prior already
+            continue
+        inverse = np.linalg.inv(prior.Psi[g][np.ix_(o, o)])
+        center = inverse @ prior.Psi[g][np.ix_(o, u)]
+        rest = prior.Psi[g][np.ix_(u, u)] - prior.Psi[g][np.ix_(u, o)] @ center
+        L = inverse_wishart_cholesky(rest[None], prior.nu[g : g + 1], size[0] * size[1], rng)[:, 0]
+        L = L.reshape(*size, len(u), len(u))
+        Lt = np.swapaxes(L, -1, -2)
+        B = center + np.linalg.cholesky(inverse) @ rng.standard_normal((*size, len(o), len(u))) @ Lt
+        Bt = np.swapaxes(B, -1, -2)
+        cross = Sigma[:, :, g][..., o[:, None], o] @ B
+        Sigma[:, :, g, o[:, None], u] = cross
+        Sigma[:, :, g, u[:, None], o] = np.swapaxes(cross, -1, -2)
+        Sigma[:, :, g, u[:, None], u] = L @ Lt + Bt @ cross
+        for k in classes:
+            z = L @ rng.standard_normal((*size, len(u), 1)) / np.sqrt(prior.kappa[k])
+            shift = Bt @ (mu[:, :, k][..., o] - prior.m[k, o])[..., None]
+            mu[:, :, k, u] = prior.m[k, u] + (shift + z)[..., 0]
 
 
 def _bartlett(df: Floats, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:

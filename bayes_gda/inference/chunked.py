@@ -3,11 +3,14 @@
     log p(y, w) = Σ_chunks log p(y_c | w) + log p(w)
 
 and so are gradient, precision and third derivatives, each in one pass over the chunks. A Newton step is one pass; with
-the mode of a subsample as the start, two or three finish.
+the mode of a subsample as the start, two or three finish. Where the chunks are, and whether one or a thousand of them
+are summed at a time, is the business of the source.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import methodcaller
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +29,46 @@ Chunk = tuple[Floats, NDArray[np.intp]]
 _FLAT = Normal(scale=frozen(np.inf))
 
 
+class Summed(Protocol):
+    """Rows that can be summed over."""
+
+    def sum[T](self, function: Callable[[Floats, NDArray[np.intp]], T]) -> T:
+        """Return Σ function(X, y) over chunks X (n, d), y (n,) of all rows; the same rows each time."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ChunkedTarget:
-    """Log posterior of logistic (K = 2) or softmax regression over chunks of rows, one of them held at a time.
+class ChunkSum:
+    """What is taken of one chunk: an answer of its likelihood. Of plain values, so that it can travel to a worker.
 
     Parameters
     ----------
-    chunks
-        Called for each pass; yields (Φ (n, m), y (n,) codes in 0…K−1), the same rows each time.
+    features
+        The feature map, from X (n, d) to Φ (n, m).
+    K
+        Number of classes.
+    answer
+        What to take of the chunk's log likelihood, which adds.
+    """
+
+    features: Callable[[Floats], Floats]
+    K: int
+    answer: Callable[[RegressionTarget], Any]
+
+    def __call__(self, X: Floats, y: NDArray[np.intp]) -> Any:
+        """Return the answer of one chunk, without the prior."""
+        return self.answer(_target(np.ascontiguousarray(self.features(X)), y, self.K, _FLAT))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedTarget:
+    """Log posterior of logistic (K = 2) or softmax regression over all rows of a source.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    features
+        The feature map, from X (n, d) to Φ (n, m).
     m
         Columns of Φ.
     K
@@ -42,7 +77,8 @@ class ChunkedTarget:
         Prior of the weights, for softmax of those of each class; proper.
     """
 
-    chunks: Callable[[], Iterable[Chunk]]
+    source: Summed
+    features: Callable[[Floats], Floats]
     m: int
     K: int
     prior: Normal
@@ -66,7 +102,7 @@ class ChunkedTarget:
     def of_rows(self, Phi: Floats, y: NDArray[np.intp], *, weight: float | None = None) -> RegressionTarget:
         """Return the target of given rows in memory, with this prior; each counts `weight` times."""
         c = None if weight is None else np.full(len(Phi), weight)
-        return self._of(Phi, y, self.prior, c)
+        return _target(Phi, y, self.K, self.prior, c)
 
     def log_density(self, w: Floats) -> Floats:
         """Return log p(y, w), () for one w (dim,), (S,) for S of them (S, dim)."""
@@ -75,11 +111,11 @@ class ChunkedTarget:
 
     def log_likelihood(self, w: Floats) -> Floats:
         """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim)."""
-        return np.asarray(sum((target.log_likelihood(w) for target in self._targets()), np.zeros(np.shape(w)[:-1])))
+        return np.asarray(self._sum("log_likelihood", w))
 
     def gradient(self, w: Floats) -> Floats:
         """Return ∂ log p(y, w)/∂w (dim,)."""
-        return sum((target.gradient(w) for target in self._targets()), self._prior_gradient(w))
+        return np.asarray(self._sum("gradient", w) + self._prior_gradient(w))
 
     def precision(self, w: Floats) -> Floats:
         """Return H = −∂² log p(y, w)/∂w² (dim, dim)."""
@@ -87,37 +123,30 @@ class ChunkedTarget:
 
     def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
         """Return log density, gradient and precision, in one pass over the chunks."""
-        value = float(self.gaussian.log_density(np.reshape(w, self.shape)).sum())
-        g = self._prior_gradient(w)
-        H = np.asarray(np.kron(np.eye(self.shape[0]), self.gaussian.precision), dtype=np.float64)
-        for target in self._targets():
-            value_part, g_part, H_part = target.value_gradient_precision(w)
-            value += value_part
-            g += g_part
-            H += H_part
-        return value, g, H
+        value, g, H = self._sum("value_gradient_precision", w)
+        value += float(self.gaussian.log_density(np.reshape(w, self.shape)).sum())
+        return value, g + self._prior_gradient(w), H + np.kron(np.eye(self.shape[0]), self.gaussian.precision)
 
     def third_order_trace(self, w: Floats, V: Floats) -> Floats:
         """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,), for V (dim, dim)."""
-        return sum((target.third_order_trace(w, V) for target in self._targets()), np.zeros(self.dim))
+        return np.asarray(self._sum("third_order_trace", w, V))
 
     def third_order_form(self, w: Floats, h: Floats) -> Floats:
         """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""
-        start = np.zeros(np.shape(h)[:-1])
-        return np.asarray(sum((target.third_order_form(w, h) for target in self._targets()), start))
+        return np.asarray(self._sum("third_order_form", w, h))
 
     def _prior_gradient(self, w: Floats) -> Floats:
         return self.gaussian.gradient(np.reshape(w, self.shape)).ravel()
 
-    def _targets(self) -> Iterator[RegressionTarget]:
-        """The likelihoods of the chunks."""
-        for Phi, y in self.chunks():
-            yield self._of(Phi, y, _FLAT, None)
+    def _sum(self, ask: str, *arguments: Floats) -> Any:
+        """Sum an answer of the likelihoods of all chunks."""
+        return self.source.sum(ChunkSum(self.features, self.K, methodcaller(ask, *arguments)))
 
-    def _of(self, Phi: Floats, y: NDArray[np.intp], prior: Normal, c: Floats | None) -> RegressionTarget:
-        if self.K == 2:
-            return LogisticTarget(Phi, y.astype(np.float64), prior, c)
-        return SoftmaxTarget(Phi, y, self.K, prior, c)
+
+def _target(Phi: Floats, y: NDArray[np.intp], K: int, prior: Normal, weight: Floats | None = None) -> RegressionTarget:
+    if K == 2:
+        return LogisticTarget(Phi, y.astype(np.float64), prior, weight)
+    return SoftmaxTarget(Phi, y, K, prior, weight)
 
 
 def chunked_laplace(target: ChunkedTarget, some: Chunk | None = None, n: float = 0.0) -> GaussianPosterior:

@@ -24,16 +24,19 @@ Friedman (1989), Regularized discriminant analysis, JASA 84.
 Greene & Rayens (1989), Partially pooled covariance matrix estimation in discriminant analysis, Comm. Statist. 18.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, PriorError
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior, naive_posterior, qda_posterior
-from bayes_gda.inference.priors import NIG, NIW, Dirichlet
+from bayes_gda.inference.priors import DEFAULT_KAPPA, NIG, NIW, Dirichlet, Seed
 
 # Shares s of the pooled covariance in a class of mean size, beside the default prior's single row. 1 − s falls by about
 # a third each at the upper end, where LDA is; .999 is LDA for all that the data can tell.
@@ -47,6 +50,29 @@ NEGLIGIBLE = 1e-12
 SINGULAR = 1e-13
 # Within this of a corner, the sentence names the corner.
 NEAR = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The models to average over. A fitted model keeps its grid, so that a later default does not change it.
+
+    Parameters
+    ----------
+    pooling
+        Shares s of the target in a class of mean size, between 0 and 1.
+    diagonal
+        Shares δ of the correlations that the target leaves out, 0 to 1.
+    """
+
+    pooling: tuple[float, ...] = POOLING
+    diagonal: tuple[float, ...] = DIAGONAL
+
+    def __post_init__(self) -> None:
+        if not (self.pooling and all(0 < s < 1 for s in self.pooling)):
+            raise PriorError(f"`pooling` must hold shares above 0 and below 1; got {self.pooling}.")
+        # The grid shall never run empty: δ = 1 is regular whatever the data, and one feature has δ = 0 alone.
+        if not (1.0 in self.diagonal and 0.0 in self.diagonal and all(0 <= s <= 1 for s in self.diagonal)):
+            raise PriorError(f"`diagonal` must hold shares in 0…1, both ends among them; got {self.diagonal}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,19 +137,70 @@ class Continuum:
             near = ": a covariance for each class"
         return f"The data sit {lda:.2f} of the way from QDA to LDA, and {naive:.2f} of the way to naive{near}."
 
+    @property
+    def log_mean_evidence(self) -> float:
+        """log p(X, y) of the average, each cell having been as probable as any other, after their charges."""
+        return float(logsumexp(self.log_evidence) - np.log(len(self.log_evidence)))
+
     def log_joint(self, X: Floats) -> Floats:
         """Return log p(x, y=k | data) (n, K), averaged over the cells by their weights."""
-        order = np.argsort(self.weight)[::-1]
-        # The largest weights until what remains is negligible.
-        used = order[: 1 + int(np.searchsorted(np.cumsum(self.weight[order]), 1 - NEGLIGIBLE))]
-        log_weight = np.log(self.weight[used])
+        return self.average(lambda posterior: posterior.log_joint(X))
+
+    def average(self, log_density: Callable[[NIWPosterior | NIGPosterior], Floats]) -> Floats:
+        """Return the log of the weighted mean over the cells of a predictive density, given by its log."""
+        used, log_weight = self._used()
+        parts = (part + log_density(self.posteriors[cell]) for cell, part in zip(used, log_weight, strict=True))
+        return np.asarray(reduce(np.logaddexp, parts) - logsumexp(log_weight))
+
+    def leave_one_out(self, X: Floats, y: Floats) -> Floats:
+        """Return log p(x_i, y=k | all rows but i) (n, K), given the targets, which are those of all rows.
+
+        A cell c that finds row i unlikely owes its weight less to the other rows than one that foresaw it:
+
+            p(x_i, k | D₋ᵢ) = Σ_c w_c⁻ⁱ p_c(x_i, k | D₋ᵢ),   w_c⁻ⁱ ∝ w_c / p_c(x_i, y_i | D₋ᵢ)
+        """
+        rows, y = np.arange(len(X)), np.asarray(y, dtype=np.intp)
         total = np.full((len(X), len(self.posteriors[0].alpha)), -np.inf)
-        for cell, part in zip(used, log_weight, strict=True):
-            total = np.logaddexp(total, part + self.posteriors[cell].log_joint(X))
-        return total - logsumexp(log_weight)
+        whole = np.full(len(X), -np.inf)
+        for cell, part in zip(*self._used(), strict=True):
+            left = self.posteriors[cell].leave_one_out(X, y)
+            log_weight = part - left[rows, y]
+            total = np.logaddexp(total, log_weight[:, None] + left)
+            whole = np.logaddexp(whole, log_weight)
+        return total - whole[:, None]
+
+    def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
+        """Draw `pi` (size, K), `mu` (size, K, d) and `Sigma` (size, K, d, d), each from a cell drawn by its weight.
+
+        The covariances of a naive cell are diagonal.
+        """
+        rng = np.random.default_rng(random_seed)
+        K, d = self.posteriors[0].m.shape
+        drawn = rng.choice(len(self.weight), size=size, p=self.weight)
+        out = {"pi": np.empty((size, K)), "mu": np.empty((size, K, d)), "Sigma": np.empty((size, K, d, d))}
+        for cell in np.unique(drawn):
+            here = np.flatnonzero(drawn == cell)
+            part = self.posteriors[cell].draw(len(here), random_seed=rng)
+            if "sigma2" in part:
+                part["Sigma"] = part["sigma2"][..., None] * np.eye(d)
+            for name, values in out.items():
+                values[here] = part[name]
+        return out
+
+    def _used(self) -> tuple[NDArray[np.intp], Floats]:
+        """Return the cells of largest weight, until what remains is negligible, and their log weights."""
+        order = np.argsort(self.weight)[::-1]
+        used = order[: 1 + int(np.searchsorted(np.cumsum(self.weight[order]), 1 - NEGLIGIBLE))]
+        return used, np.log(self.weight[used])
 
 
-def fit_continuum(moments: Moments, class_prior: Dirichlet | None = None) -> Continuum:
+def fit_continuum(
+    moments: Moments,
+    class_prior: Dirichlet | None = None,
+    *,
+    pooled: Floats | None = None,
+    grid: Grid | None = None,
+) -> Continuum:
     """Fit every model of the grid, and weigh them by their evidence.
 
     If the pooled covariance is singular, as with fewer rows than features, the cells that would draw towards it (δ = 0)
@@ -135,17 +212,27 @@ def fit_continuum(moments: Moments, class_prior: Dirichlet | None = None) -> Con
         Counts, means and scatter matrices of the classes.
     class_prior
         Of the class shares, by default uniform.
+    pooled
+        (d, d) S, by default that of the moments, which then must have some variance within classes in every feature.
+    grid
+        The models to average over, by default `Grid()`.
     """
-    default = NIW.default(moments)
-    d, n, K = moments.d, moments.count, moments.K
+    d, n, K, grid = moments.d, moments.count, moments.K, grid or Grid()
     if moments.n <= K:
         raise DataError(f"The continuum needs more rows than classes; got {moments.n:g} rows of {K}. Add rows.")
-    pooled = moments.scatter.sum(axis=0) / moments.n
+    if pooled is None:
+        NIW.default(moments)  # raises where a feature does not vary
+        pooled = moments.scatter.sum(axis=0) / moments.n
+    if pooled.shape != (d, d) or not np.isfinite(pooled).all() or not (np.diag(pooled) > 0).all():
+        raise PriorError(
+            f"`pooled` must be a covariance of {d} features that vary; got {np.array2string(pooled)!r:.60}."
+        )
+    center = n @ moments.mean / moments.n
     diagonal = np.diag(np.diag(pooled))
     # One feature has no correlations to take away.
-    deltas = [delta for delta in DIAGONAL if (d > 1 or delta == 0) and (delta > 0 or _regular(pooled))]
+    deltas = [delta for delta in grid.diagonal if (d > 1 or delta == 0) and (delta > 0 or _regular(pooled))]
     size = moments.n / K
-    prior_rows = [1.0, *(w for s in POOLING if (w := size * s / (1 - s)) > 1)]
+    prior_rows = [1.0, *(w for s in grid.pooling if (w := size * s / (1 - s)) > 1)]
     cells: list[tuple[float, float, float, float]] = []
     evidence: list[float] = []
     posteriors: list[NIWPosterior | NIGPosterior] = []
@@ -155,12 +242,12 @@ def fit_continuum(moments: Moments, class_prior: Dirichlet | None = None) -> Con
         s = told / moments.n
         for delta in deltas:
             T = (1 - delta) * pooled + delta * diagonal
-            exact = qda_posterior(moments, NIW(default.m, default.kappa, w * T, w + d + 1), class_prior)
+            exact = qda_posterior(moments, NIW(center, DEFAULT_KAPPA, w * T, w + d + 1), class_prior)
             cells.append((w, s, delta * s, delta))
             evidence.append(exact.log_evidence - _charge(d, told, delta))
             posteriors.append(exact)
         if d > 1:
-            prior = NIG(default.m, frozen(default.kappa), frozen((w + 2) / 2), w * np.diag(pooled) / 2)
+            prior = NIG(center, frozen(DEFAULT_KAPPA), frozen((w + 2) / 2), w * np.diag(pooled) / 2)
             naive = naive_posterior(moments, prior, class_prior)
             cells.append((w, s, 1.0, np.nan))
             evidence.append(naive.log_evidence - _charge(d, told, 1.0))

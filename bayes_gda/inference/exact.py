@@ -23,6 +23,11 @@ from bayes_gda.errors import DataError, PriorError
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet, Seed
 from bayes_gda.linalg import for_blocks
 
+# The share of a feature's scale that the features before it leave open, at least: below it rounding decides whether Ψ
+# and the covariances drawn with it are positive definite. The default prior keeps it above 1/n but for classes that
+# are 1e5 of their own spreads apart in several features at once.
+COLLINEAR = 1e-12
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NIWPosterior:
@@ -81,6 +86,7 @@ class NIWPosterior:
         # Summed over all classes for LDA (G = 1), kept apart for QDA (G = K).
         n_group, gain = (n.sum(keepdims=True), gain.sum(axis=0, keepdims=True)) if self.shared else (n, gain)
         Psi, nu, alpha = self.Psi + gain, self.nu + n_group, self.alpha + n
+        _check_definite(Psi)
         d = moments.d
         log_evidence = (
             -0.5 * n.sum() * d * np.log(np.pi)
@@ -288,6 +294,21 @@ def _check_fits(moments: Moments, m: Floats) -> None:
     if moments.mean.shape != m.shape:
         raise PriorError(
             f"The data have {moments.K} classes × {moments.d} features, the prior {m.shape[0]} × {m.shape[1]}."
+        )
+
+
+def _check_definite(Psi: Floats) -> None:
+    """Raise if a scale matrix is singular up to rounding: 1 − R² of each feature on those before it is C_jj²/Ψ_jj."""
+    try:
+        C = np.linalg.cholesky(Psi)
+        left = (np.diagonal(C, axis1=1, axis2=2) ** 2 / np.diagonal(Psi, axis1=1, axis2=2)).min(axis=0)
+    except np.linalg.LinAlgError:
+        left = np.zeros(1)
+    if not (left > COLLINEAR).all():
+        where = f"Feature {int(np.argmin(left)) + 1} is" if len(left) > 1 else "Some features are"
+        raise DataError(
+            f"{where} a sum of others up to rounding, as seen against the spread within classes, so that the "
+            "covariance is singular. Drop one of them, or give a `prior` with a larger `Psi`."
         )
 
 

@@ -22,6 +22,10 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.inference.gaussian import LOG_2PI, DiagonalBlock, Indices, log_normal_rows
 from bayes_gda.inference.priors import LKJ
 
+# A Newton step may go too far, which is seen by its low density. Where e^t rounds to 0 on the diagonal, LAPACK would
+# raise instead. e⁻¹⁵⁰ = 10⁻⁶⁵ is no standard deviation of any data, and its inverse squared is still a number.
+LEAST_LOG = -150.0
+
 
 @dataclass(frozen=True, eq=False)
 class CholeskyBlock:
@@ -75,7 +79,7 @@ class CholeskyBlock:
         packed = W[..., : G * self._packed].reshape(*lead, G, -1)
         L = np.zeros((*lead, G, d, d))
         L[..., triangle[0], triangle[1]] = packed
-        L[..., diagonal, diagonal] = np.exp(L[..., diagonal, diagonal])
+        L[..., diagonal, diagonal] = np.exp(np.maximum(L[..., diagonal, diagonal], LEAST_LOG))
         return L, W[..., G * self._packed :].reshape(*lead, G, -1, d)
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:

@@ -237,7 +237,8 @@ def _quiet() -> Iterator[None]:
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        # A trajectory that flies off overflows on its way, and is counted as a divergence.
+        with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
             # Our worker threads have ended, and BLAS is held to one: a fork is safe.
             warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)

@@ -30,6 +30,7 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import ConvergenceError, DataError, PriorError
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior, naive_posterior
+from bayes_gda.inference.observed import moments_by_feature
 from bayes_gda.inference.patterns import PatternMoments, check_gapped
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet
 
@@ -236,12 +237,7 @@ def _converged(point: PointEstimate) -> PointEstimate:
 
 def _available(data: PatternMoments) -> tuple[Floats, Floats]:
     """Means (K, d) and pooled within-class variances (d,) of the values at hand; zero where there are none."""
-    values = data.values
-    total = np.zeros((data.K, data.d))
-    np.add.at(total, data.label, data.count[:, None] * data.mean)
-    mu = total / np.maximum(values, 1)
-    delta = np.where(data.observed, data.mean - mu[data.label], 0.0)
-    squares = np.diagonal(data.scatter, axis1=1, axis2=2) + data.count[:, None] * delta**2
+    values, mu, squares = data.by_feature()
     return mu, squares.sum(axis=0) / np.maximum(values.sum(axis=0), 1)
 
 
@@ -274,7 +270,7 @@ def naive_posterior_missing(
         raise PriorError(f"`prior` has {len(prior.m)} features, `X` has {X.shape[1]}. Give one entry a feature.")
     alone = [
         naive_posterior(moments, NIG(*(part[j : j + 1] for part in (prior.m, prior.kappa, prior.a, prior.b))))
-        for j, moments in enumerate(_by_feature(X, y, K))
+        for j, moments in enumerate(moments_by_feature(X, y, K))
     ]
     m, kappa, a, b = (np.hstack([getattr(one, name) for one in alone]) for name in ("m", "kappa", "a", "b"))
     # The evidence is a product over features and the classes; each part was found with the classes' beside it.
@@ -286,7 +282,7 @@ def naive_posterior_missing(
 def maximum_likelihood_naive(X: ArrayLike, y: ArrayLike, K: int) -> PointEstimate:
     """Return the plug-in estimate of the naive model: mean and 1/n variance of the values of each class and feature."""
     X, y = check_gapped(X), np.asarray(y)
-    parts = _by_feature(X, y, K)
+    parts = moments_by_feature(X, y, K)
     count = np.stack([part.count for part in parts], axis=1)
     if (count < 2).any():
         k, j = np.argwhere(count < 2)[0]
@@ -307,35 +303,6 @@ def naive_mode(posterior: NIGPosterior) -> PointEstimate:
     variance = posterior.b / (posterior.a + 1.5)
     eye = np.eye(variance.shape[1])
     return PointEstimate(posterior.alpha / posterior.alpha.sum(), posterior.m, variance[:, :, None] * eye)
-
-
-# ── Default priors ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def default_nig(X: ArrayLike, y: ArrayLike, K: int) -> NIG:
-    """Return the default prior of the naive model, feature by feature from the values at hand."""
-    X = check_gapped(X)
-    parts = []
-    for j, moments in enumerate(_by_feature(X, np.asarray(y), K)):
-        if not moments.scatter.sum() > 0:
-            raise PriorError(
-                f"Feature {j} does not vary within any class, or has no values, so the default prior has no scale for "
-                "it. Drop the feature or give `prior`."
-            )
-        parts.append(NIG.default(moments))
-    return NIG(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("m", "kappa", "a", "b")))
-
-
-def default_niw(X: ArrayLike, y: ArrayLike, K: int) -> NIW:
-    """Return the default prior of LDA and QDA: centre and variances feature by feature from the values at hand."""
-    each = default_nig(X, y, K)
-    return NIW(m=each.m, kappa=float(each.kappa[0]), Psi=np.diag(2 * each.b), nu=len(each.m) + 2.0)
-
-
-def _by_feature(X: Floats, y: Floats, K: int) -> list[Moments]:
-    """Moments of each feature alone, of the rows that have it."""
-    there = ~np.isnan(X)
-    return [Moments.from_arrays(X[there[:, j], j : j + 1], y[there[:, j]], K) for j in range(X.shape[1])]
 
 
 def _class_evidence(alpha: Floats, count: Floats) -> float:

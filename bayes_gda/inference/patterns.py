@@ -16,7 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, finite_sum, frozen
 from bayes_gda.errors import DataError
 
 Mask = NDArray[np.bool_]
@@ -34,6 +34,11 @@ def check_gapped(X: ArrayLike) -> Floats:
         i, j = np.argwhere(np.isinf(array))[0]
         raise DataError(f"`X` must be finite, or NaN where missing; got {array[i, j]} in row {i}, column {j}.")
     return array
+
+
+def has_gaps(X: Floats) -> bool:
+    """Return whether any value is missing; one quick pass if none is."""
+    return not finite_sum(X) and bool(np.isnan(X).any())
 
 
 def find_patterns(X: Floats) -> list[tuple[Mask, NDArray[np.intp]]]:
@@ -141,6 +146,16 @@ class PatternMoments:
         out = np.zeros((self.K, self.d))
         np.add.at(out, self.label, self.count[:, None] * self.observed)
         return out
+
+    def by_feature(self) -> tuple[Floats, Floats, Floats]:
+        """Return number, mean and sum of squares about it (K, d each) of the values of each class and feature alone."""
+        values, total, squares = self.values, np.zeros((self.K, self.d)), np.zeros((self.K, self.d))
+        np.add.at(total, self.label, self.count[:, None] * self.mean)
+        mean = total / np.maximum(values, 1)
+        delta = np.where(self.observed, self.mean - mean[self.label], 0.0)
+        inner = np.diagonal(self.scatter, axis1=1, axis2=2) + self.count[:, None] * delta**2
+        np.add.at(squares, self.label, inner)
+        return values, mean, squares
 
     @property
     def scatter(self) -> Floats:

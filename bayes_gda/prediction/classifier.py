@@ -1,14 +1,15 @@
 """Fitted models: a posterior, however it was found, and what it says of new rows.
 
     GaussianClassifier      p(y=k | x, D) ∝ E[π_k] ∫ N(x | μ_k, Σ_k) p(μ, Σ | D)
+    AveragedClassifier      an average of the former over a grid of priors, in `averaged`
     RegressionClassifier    p(y=k | x, D) = ∫ p(y=k | φ(x), w) p(w | D) dw
 
 Each holds an exact or Gaussian posterior, from which the integral is taken in closed form or near it, or draws, over
-which it is a mean. Both answer the same few questions, so that `prediction.uncertainty` need not ask how a model was
+which it is a mean. All answer the same few questions, so that `prediction.uncertainty` need not ask how a model was
 fitted. All work goes in blocks of rows: memory beside the answer does not grow with n.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -22,34 +23,36 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.laplace import GaussianPosterior
+from bayes_gda.inference.observed import ObservedCounts
+from bayes_gda.inference.patterns import has_gaps
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Seed
 from bayes_gda.linalg import product
 from bayes_gda.prediction import links, softmax_links
-from bayes_gda.prediction.decisions import generative_draws
-from bayes_gda.prediction.predictive import draw_rows, log_class_probabilities, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.prediction.averaged import AveragedClassifier
+from bayes_gda.prediction.generative import GenerativeClassifier
+from bayes_gda.prediction.missing import Source, log_joint_observed
+from bayes_gda.prediction.predictive import log_class_probabilities, log_joint_of_draws, row_blocks
 from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.prediction.shift import reweigh
 
 Covariance = Literal["shared", "own", "diagonal"]
-
-# Numbers in a block of rows and all that goes with them: 4·10⁶ doubles are 32 MB, of which a handful are alive at a
-# time. Smaller blocks would factor the covariances of all draws once more for each.
-BLOCK = 4_000_000
 
 
 # ── Generative ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GaussianClassifier:
+class GaussianClassifier(GenerativeClassifier):
     """Fitted LDA (`shared` covariance), QDA (`own`) or naive Gaussian classifier (`diagonal`).
+
+    All that it is asked of rows X (n, d) it answers of incomplete ones, too: what is NaN is integrated out.
 
     Parameters
     ----------
     covariance
         Which covariances the classes have.
     moments
-        Sufficient statistics of the training rows.
+        Sufficient statistics of the training rows; if these had gaps, what was counted.
     prior, alpha
         Prior of means and covariances; (K,) Dirichlet parameters of the class shares, before the data.
     posterior
@@ -59,7 +62,7 @@ class GaussianClassifier:
     """
 
     covariance: Covariance
-    moments: Moments
+    moments: Moments | ObservedCounts
     prior: NIW | NIG | LKJ
     alpha: Floats
     posterior: NIWPosterior | NIGPosterior | None = None
@@ -74,44 +77,31 @@ class GaussianClassifier:
             object.__setattr__(self, "draws", kept)
 
     @property
-    def K(self) -> int:
-        """Number of classes."""
-        return self.moments.K
-
-    @property
-    def width(self) -> int:
-        """Numbers that one draw and one row take up on the way to a probability."""
-        return self.moments.mean.size
-
-    @property
-    def class_shares(self) -> Floats:
-        """E[π | D] (K,): π is independent of means and covariances given the data, whatever their prior."""
-        alpha = self.alpha + self.moments.count
-        return np.asarray(alpha / alpha.sum())
+    def source(self) -> Source:
+        """The exact posterior, or the draws."""
+        if self.posterior is not None:
+            return self.posterior
+        assert self.draws is not None
+        return self.draws
 
     def log_density(self, X: Floats) -> Floats:
         """Return log p(x | y=k, D) (n, K): Student-t if exact, else the log of the mean density over the draws."""
+        gaps = has_gaps(X)
         if self.posterior is not None:
             alpha = self.posterior.alpha
-            return self.posterior.log_joint(X) - np.log(alpha / alpha.sum())
+            log_joint = log_joint_observed(self.posterior, X) if gaps else self.posterior.log_joint(X)
+            return log_joint - np.log(alpha / alpha.sum())
         assert self.draws is not None
         # log π = 0: the share is put in afterwards, exactly
         conditional = dict(self.draws) | {"pi": np.ones_like(self.draws["pi"])}
         out = np.empty((len(X), self.K))
         for rows in row_blocks(len(X), self.width * 64):  # 64 draws at once at least
-            out[rows] = log_joint_of_draws(conditional, X[rows])
+            out[rows] = (log_joint_observed if gaps else log_joint_of_draws)(conditional, X[rows])
         return out
 
     def log_joint(self, X: Floats) -> Floats:
         """Return log p(x, y=k | D) (n, K) of rows (n, d)."""
         return self.log_density(X) + np.log(self.class_shares)
-
-    def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
-        """Return log p(y=k | x, D) (n, K), with the class shares (K,) in place of E[π] if they are given."""
-        log_joint = self.log_joint(X)
-        if class_prior is not None:
-            return reweigh(log_joint, self.class_shares, class_prior)
-        return log_class_probabilities(log_joint)
 
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `pi`, `mu` and `Sigma` or `sigma2` (size, …); of draws that are at hand, as many as asked for."""
@@ -120,30 +110,6 @@ class GaussianClassifier:
         assert self.draws is not None
         chosen = _choose(len(self.draws["pi"]), size, random_seed)
         return {name: value[chosen] for name, value in self.draws.items()}
-
-    def draw_log_joint(self, X: Floats, size: int, *, random_seed: Seed = None) -> Floats:
-        """Return log p(x, y=k | θ_s) (size, n, K) under draws of the parameters."""
-        return log_joint_per_draw(self.draw_variables(size, random_seed=random_seed), X)
-
-    def probability_draws(
-        self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
-    ) -> tuple[Floats, Floats | None]:
-        """Return p(y=k | x, θ_s) (S, n, K) and weights ∝ p(x | θ_s) (S, n)."""
-        if class_prior is None:
-            return generative_draws(log_joint_per_draw(variables, X))
-        pi = variables["pi"]
-        conditional = log_joint_per_draw(dict(variables) | {"pi": np.ones_like(pi)}, X)
-        uniform = np.full(self.K, 1 / self.K)
-        # reweigh checks the shares, and returns log p(y | x, θ); log p(x | θ) is the difference of any class.
-        log_p = reweigh(conditional, uniform, class_prior)
-        with np.errstate(divide="ignore"):
-            log_x = logsumexp(conditional + np.log(np.asarray(class_prior, dtype=np.float64)), axis=2)
-        return np.exp(log_p), np.asarray(softmax(log_x, axis=0))
-
-    def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
-        """Draw new rows (size, d) and their class codes (size,) from the posterior predictive."""
-        rng = np.random.default_rng(random_seed)
-        return draw_rows(self.draw_variables(size, random_seed=rng), random_seed=rng)
 
 
 # ── Regression ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,13 +233,7 @@ class RegressionClassifier:
         return SoftmaxPredictor(Phi, self.K, self.reference)
 
 
-FittedClassifier = GaussianClassifier | RegressionClassifier
-
-
-def row_blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices of rows of `width` numbers each that make up a block."""
-    step = max(1, BLOCK // max(1, width))
-    return (slice(i, min(i + step, n)) for i in range(0, n, step))
+FittedClassifier = GaussianClassifier | AveragedClassifier | RegressionClassifier
 
 
 def _choose(available: int, size: int, random_seed: Seed) -> NDArray[np.intp] | slice:

@@ -249,7 +249,8 @@ def _entropy(a: Floats) -> Floats:
 
 def _log_average(a: Floats, omega: Floats) -> Floats:
     """log Σⱼ ωⱼ σ(aⱼ) over the first axis; where it is near 0 by the other class, log(1 − Σⱼ ωⱼ σ(−aⱼ))."""
-    q = np.tensordot(omega, expit(-a), axes=1)
+    # Not a product of BLAS, whose threads would round it by their number.
+    q = np.einsum("j,j...->...", omega, expit(-a))
     log_p = logsumexp(log_expit(a), b=omega.reshape(-1, *[1] * (a.ndim - 1)), axis=0)
     return np.where(q < 0.5, np.log1p(-np.minimum(q, 0.5)), log_p)
 

@@ -28,8 +28,7 @@ from bayes_gda.checks import Floats, finite
 from bayes_gda.errors import DataError
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.patterns import Mask, check_gapped, find_patterns
-from bayes_gda.prediction.classifier import row_blocks
-from bayes_gda.prediction.predictive import log_joint_of_draws, log_joint_per_draw
+from bayes_gda.prediction.predictive import log_joint_of_draws, log_joint_per_draw, row_blocks
 
 # An exact posterior, or draws: `pi` (S, K), `mu` (S, K, d) and `Sigma` (S, [K,] d, d) or `sigma2` (S, K, d).
 type Source = NIWPosterior | NIGPosterior | Mapping[str, Floats]

@@ -9,7 +9,7 @@ For conjugate models the integral is E[π_k] times a Student-t density (`log_joi
 `NIGPosterior`); for draws from any sampler it is a mean over draws, taken here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,15 @@ from scipy.special import logsumexp
 from bayes_gda.checks import Floats
 from bayes_gda.inference.priors import Seed
 
-# Numbers in a block of draws × rows × classes × features: 4·10⁶ doubles are 32 MB, whatever the data's size.
+# Numbers in a block of draws × rows × classes × features, whatever the data's size: 4·10⁶ doubles are 32 MB, of which
+# a handful are alive at a time. Smaller blocks would factor the covariances of all draws once more for each.
 BLOCK = 4_000_000
+
+
+def row_blocks(n: int, width: int) -> Iterator[slice]:
+    """Slices of rows of `width` numbers each that make up a block."""
+    step = max(1, BLOCK // max(1, width))
+    return (slice(i, min(i + step, n)) for i in range(0, n, step))
 
 
 def log_class_probabilities(log_joint: Floats) -> Floats:

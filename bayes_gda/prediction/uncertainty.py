@@ -17,9 +17,10 @@ from bayes_gda.errors import DataError
 from bayes_gda.inference.laplace import GaussianPosterior
 from bayes_gda.inference.priors import Seed
 from bayes_gda.prediction import links, softmax_links
-from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier, row_blocks
+from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
 from bayes_gda.prediction.links import EntropySplit
+from bayes_gda.prediction.predictive import row_blocks
 from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
 
 

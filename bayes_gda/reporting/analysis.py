@@ -23,6 +23,7 @@ from bayes_gda.reporting.candidates import candidates
 from bayes_gda.reporting.detail import Detail, look_closer, numbered
 from bayes_gda.reporting.evaluated import ModelAnalysis, evaluate, weigh_prior
 from bayes_gda.reporting.fits import fit_methods
+from bayes_gda.reporting.placement import Placement, place
 from bayes_gda.reporting.settings import Clock, ReportSettings, split
 
 
@@ -40,9 +41,9 @@ class Analysis:
         The models in the order they were asked for; the name of the chosen one.
     failed
         Models that could not be fitted, and why.
-    comparison, baseline
-        Models against each other; log score of the held-out rows by class shares alone, and by how much the chosen
-        model is better, with the standard error.
+    comparison, placement, baseline
+        Models against each other; where between naive, LDA and QDA the data sit, or None; log score of the held-out
+        rows by class shares alone, and by how much the chosen model is better, with the standard error.
     costs
         (A, K) costs of the decisions.
     sensitivities
@@ -62,6 +63,7 @@ class Analysis:
     best: str
     failed: dict[str, str]
     comparison: ModelComparison
+    placement: Placement | None
     baseline: tuple[float, float, float]
     costs: Floats
     sensitivities: dict[str, Sensitivity]
@@ -109,7 +111,13 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     if not models:
         raise ConvergenceError("No model could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     with clock.stage("compare models"):
-        comparison = compare_models({name: _score(m) for name, m in models.items()}, y=train.y, y_test=held.y)
+        placement = place(train, held) if settings.averaged else None
+        comparison = compare_models(
+            {name: _score(m) for name, m in models.items()},
+            y=train.y,
+            y_test=held.y,
+            continuum=None if placement is None else placement.continuum,
+        )
         best = _chosen(comparison, models)
     with clock.stage(f"{best} in detail"):
         detail = look_closer(models[best], train, held, settings, costs)
@@ -125,6 +133,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         best,
         failed,
         comparison,
+        placement,
         baseline,
         costs,
         sensitivities,

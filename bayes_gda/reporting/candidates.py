@@ -14,7 +14,7 @@ from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.fitting.choice import CORRECTED_DRAWS, Problem, Settings, Verdict
-from bayes_gda.fitting.defaults import Rows, default_prior, distinct, fit_features
+from bayes_gda.fitting.defaults import Rows, default_prior, distinct, fit_features, pooled_covariance
 from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.fitting.regressions import Design, WeightsProblem
 from bayes_gda.inference.density import Density
@@ -22,11 +22,12 @@ from bayes_gda.inference.fused import fused_density
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet, Normal
 from bayes_gda.inference.regression import RegressionTarget
 from bayes_gda.models.blueprint import GaussianBlueprint, RegressionBlueprint
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.classifier import Covariance
 from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.reporting.settings import ReportSettings
 
-__all__ = ["CORRECTED_DRAWS", "Candidate", "Regression", "Settings", "Verdict", "candidate", "candidates"]
+__all__ = ["CORRECTED_DRAWS", "Candidate", "Regression", "Settings", "Verdict", "averaged", "candidate", "candidates"]
 
 _SHARES = "π ~ Dirichlet(1, …, 1)"
 _GAUSSIAN: dict[str, tuple[Covariance, str, tuple[str, ...]]] = {
@@ -205,6 +206,12 @@ def _regression(name: str, data: Dataset, rows: Rows) -> Candidate:
 def candidates(data: Dataset, settings: ReportSettings) -> list[Candidate]:
     """Return all models that were asked for, set up for the training rows."""
     return [candidate(name, data) for name in settings.model_names(data.K)]
+
+
+def averaged(data: Dataset) -> AveragedClassifier:
+    """Return the average over the models between naive, LDA and QDA, fitted."""
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    return AveragedClassifier(moments, Dirichlet().vector(data.K), pooled_covariance(moments))
 
 
 def _plain(data: Dataset, rows: Rows) -> Dataset:

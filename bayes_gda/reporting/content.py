@@ -312,7 +312,21 @@ def _comparison(analysis: Analysis) -> dict[str, Any]:
     found = analysis.comparison
     tables = {"loo": found.loo, "held_out": found.held_out, "evidence": found.evidence}
     out: dict[str, Any] = {name: [] if t is None else records(t, "model") for name, t in tables.items()}
-    return out | {"families": found.generative_vs_discriminative, "sentences": found.sentences}
+    said = {"families": found.generative_vs_discriminative, "sentences": found.sentences}
+    return out | said | {"continuum": _continuum(analysis)}
+
+
+def _continuum(analysis: Analysis) -> dict[str, Any] | None:
+    placed, chosen = analysis.placement, analysis.chosen
+    if placed is None:
+        return None
+    own = chosen.log_probabilities[np.arange(analysis.test.n), analysis.test.y]
+    return {
+        "toward_lda": placed.continuum.toward_lda,
+        "toward_naive": placed.continuum.toward_naive,
+        "log_score": placed.log_score,
+        "sentence": placed.against(chosen.name, own),
+    }
 
 
 def _sensitivity(analysis: Analysis) -> dict[str, Any]:

@@ -14,9 +14,9 @@ from bayes_gda.evaluation.loo import Loo, exact_loo, good_k, psis_loo_discrimina
 from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
 from bayes_gda.inference.psis import smooth
 from bayes_gda.inference.trust import Trust
-from bayes_gda.prediction.classifier import GaussianClassifier, row_blocks
+from bayes_gda.prediction.classifier import GaussianClassifier
 from bayes_gda.prediction.decisions import Decisions
-from bayes_gda.prediction.predictive import log_class_probabilities
+from bayes_gda.prediction.predictive import log_class_probabilities, row_blocks
 from bayes_gda.prediction.uncertainty import decisions
 from bayes_gda.reporting.fits import Fitted
 from bayes_gda.reporting.settings import ReportSettings

@@ -7,8 +7,9 @@ from functools import partial
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.prediction.classifier import row_blocks
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.discriminant import Gaussians
+from bayes_gda.prediction.predictive import row_blocks
 from bayes_gda.reporting import plots
 from bayes_gda.reporting.analysis import Analysis
 from bayes_gda.reporting.detail import LEVEL
@@ -84,6 +85,9 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     if analysis.comparison.loo is not None and len(analysis.models) > 1:
         models = partial(plots.plot_models, analysis.comparison.loo)
         yield Figure("models", "comparison", "Models by leave-one-out", models)
+    if analysis.placement is not None:
+        continuum = partial(plots.plot_continuum, analysis.placement.continuum)
+        yield Figure("continuum", "comparison", "Between naive, LDA and QDA", continuum)
     for name, model in analysis.models.items():
         if model.loo.pareto_k is not None and (model.loo.n_bad or model is chosen):
             yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, model.loo))
@@ -141,7 +145,7 @@ def _function(analysis: Analysis) -> Callable[[Floats], Floats]:
     def probabilities(X: Floats) -> Floats:
         if X is test.X:
             return np.exp(analysis.chosen.log_probabilities)  # as everywhere else in the report
-        if model.posterior is not None:
+        if isinstance(model, AveragedClassifier) or model.posterior is not None:
             return np.exp(model.log_probabilities(X))
         variables = model.draw_variables(PICTURE_DRAWS)
         out = np.empty((len(X), model.K))

@@ -6,11 +6,13 @@ sampling           plot_traces, plot_energy, plot_ess
 predictions        plot_predictions, plot_intervals, plot_separation
 calibration_plots  plot_reliability, plot_thresholds, plot_costs, plot_decisions
 comparison_plots   plot_pareto_k, plot_models, plot_sensitivity
+continuum_plot     plot_continuum
 style              Plot, save
 """
 
 from bayes_gda.reporting.calibration_plots import plot_costs, plot_decisions, plot_reliability, plot_thresholds
 from bayes_gda.reporting.comparison_plots import plot_models, plot_pareto_k, plot_sensitivity
+from bayes_gda.reporting.continuum_plot import plot_continuum
 from bayes_gda.reporting.plane import Plane, discriminant_plane, feature_plane
 from bayes_gda.reporting.posteriors import plot_forest, plot_marginals, plot_pair
 from bayes_gda.reporting.predictions import plot_intervals, plot_predictions, plot_separation
@@ -23,6 +25,7 @@ __all__ = [
     "Plot",
     "discriminant_plane",
     "feature_plane",
+    "plot_continuum",
     "plot_costs",
     "plot_decisions",
     "plot_densities",

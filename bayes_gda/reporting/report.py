@@ -8,18 +8,17 @@
 It is built beside `out` and put in its place when it is whole: a failure leaves the old report as it was.
 """
 
+import io
 import json
 import os
-import shutil
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import check_size
 from bayes_gda.errors import StoreError
 from bayes_gda.inference.chains import run_chains
 from bayes_gda.linalg import one_blas_thread
@@ -27,6 +26,7 @@ from bayes_gda.reporting.analysis import Analysis, analyse
 from bayes_gda.reporting.conclusions import Conclusion, conclude
 from bayes_gda.reporting.content import content
 from bayes_gda.reporting.rendering import render
+from bayes_gda.reporting.replacing import replaced
 from bayes_gda.reporting.settings import ReportSettings
 
 __all__ = ["Report", "ReportSettings", "write_report"]
@@ -94,6 +94,9 @@ def write_report(
     settings = ReportSettings() if settings is None else settings
     folder = Path(out)
     check_folder(folder)
+    for part in (data, test):
+        if part is not None:
+            check_size(part.X, part.feature_names)
     with one_blas_thread():  # many small products, which threads only slow down
         analysis = analyse(data, settings, test=test)
     clock = analysis.clock
@@ -162,9 +165,10 @@ def _write_posteriors(analysis: Analysis, folder: Path) -> None:
                 group: {str(v): {"zlib": True, "shuffle": True} for v in node.to_dataset().data_vars}
                 for group, node in tree.children.items()
             }
-            tree.to_netcdf(
-                folder / f"{name}-{method}.nc", engine="h5netcdf", encoding={f"/{g}": e for g, e in packed.items()}
-            )
+            # To memory first: HDF5 can neither finish nor close a file once the disk is full.
+            memory = io.BytesIO()
+            tree.to_netcdf(memory, engine="h5netcdf", encoding={f"/{g}": e for g, e in packed.items()})
+            (folder / f"{name}-{method}.nc").write_bytes(memory.getvalue())
 
 
 # ── All or nothing ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -178,26 +182,3 @@ def check_folder(folder: Path) -> None:
         raise StoreError(f"`out` must be a folder; {str(folder)!r} is a file. Choose another name.")
     if any(folder.iterdir()) and not (folder / NUMBERS).exists():
         raise StoreError(f"`out` must be empty or hold an older report; {str(folder)!r} holds other files.")
-
-
-@contextmanager
-def replaced(folder: Path) -> Iterator[Path]:
-    """Give a new folder to write to, which takes the place of `folder` at the end, if nothing was raised."""
-    target = folder.absolute()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # A sibling, so that it can be renamed into place: another disk would have to be copied to.
-    room = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-    try:
-        new, old = room / "new", room / "old"
-        new.mkdir()
-        yield new
-        if target.exists():
-            target.rename(old)
-        try:
-            new.rename(target)
-        except OSError:
-            if old.exists():
-                old.rename(target)
-            raise
-    finally:
-        shutil.rmtree(room, ignore_errors=True)

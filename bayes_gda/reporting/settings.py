@@ -18,6 +18,7 @@ Progress = Callable[[str, float], None]
 # Independent draws of a quick report: the error of a mean is then 2 % of a posterior sd.
 QUICK_DRAWS = 2000
 MODELS = ("lda", "qda", "naive", "logistic", "softmax")
+AVERAGE = "rda"  # is scored beside the others
 
 
 def _silent(stage: str, fraction: float) -> None:
@@ -31,7 +32,8 @@ class ReportSettings:
     Parameters
     ----------
     models
-        Names out of lda, qda, naive, logistic and softmax; None for all that apply to the data.
+        Names out of lda, qda, naive, logistic and softmax; None for all that apply to the data. With rda among them, or
+        None, the report also says where between naive, LDA and QDA the data sit, and how that average predicts.
     test_size
         Share or number of rows that are held out, if no test set is given.
     costs
@@ -67,8 +69,11 @@ class ReportSettings:
     def __post_init__(self) -> None:
         if self.models is not None:
             names = tuple(self.models)
-            if not names or len(set(names)) < len(names) or not set(names) <= set(MODELS):
-                raise DataError(f"`models` must be different ones of {', '.join(MODELS)}; got {list(names)}.")
+            known = (*MODELS, AVERAGE)
+            if not names or len(set(names)) < len(names) or not set(names) <= set(known):
+                raise DataError(f"`models` must be different ones of {', '.join(known)}; got {list(names)}.")
+            if names == (AVERAGE,):
+                raise DataError("`models` must hold one to report on; got rda alone, which is only scored. Add lda.")
             object.__setattr__(self, "models", names)
         for name, least in (("draws", 100), ("chains", 1), ("random_seed", 0)):
             value = getattr(self, name)
@@ -86,7 +91,12 @@ class ReportSettings:
             return tuple(name for name in MODELS if K == 2 or name != "logistic")
         if "logistic" in self.models and K > 2:
             raise DataError(f"`models` holds logistic, which needs two classes; the data have {K}. Use softmax.")
-        return tuple(self.models)
+        return tuple(name for name in self.models if name != AVERAGE)
+
+    @property
+    def averaged(self) -> bool:
+        """Whether to say where between naive, LDA and QDA the data sit."""
+        return self.models is None or AVERAGE in self.models
 
     def cost_matrix(self, K: int) -> Floats:
         """Return the costs (A, K), checked; 0 for the right class and 1 for another by default."""

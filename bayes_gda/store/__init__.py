@@ -36,7 +36,7 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encodin
     Parameters
     ----------
     estimator
-        A fitted BayesianLDA, BayesianQDA, BayesianNaiveGaussian or BayesianLogisticRegression.
+        A fitted BayesianLDA, BayesianQDA, BayesianNaiveGaussian, BayesianRDA or BayesianLogisticRegression.
     path
         The file; one that exists is replaced, all at once.
     encoding

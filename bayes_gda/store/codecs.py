@@ -28,10 +28,13 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import BayesGDAError, StoreError
 from bayes_gda.evaluation.diagnostics import Diagnosis, Thresholds
 from bayes_gda.fitting.choice import Verdict
+from bayes_gda.inference.continuum import Grid
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.inference.observed import ObservedCounts
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.inference.trust import PredictionShift, Trust
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
 from bayes_gda.store.rules import check
 
@@ -39,11 +42,13 @@ from bayes_gda.store.rules import check
 TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
+        AveragedClassifier,
         Diagnosis,
         Dirichlet,
         FeatureMap,
         GaussianClassifier,
         GaussianPosterior,
+        Grid,
         HierarchicalScale,
         LKJ,
         Moments,
@@ -53,6 +58,7 @@ TYPES: dict[str, type] = {
         NIW,
         NIWPosterior,
         Normal,
+        ObservedCounts,
         PredictionShift,
         RegressionClassifier,
         Thresholds,
@@ -113,7 +119,8 @@ def encode(value: Any, arrays: Arrays, where: str) -> Any:
     if isinstance(value, np.random.RandomState):
         return {"random_state": encode(value.get_state(legacy=False), arrays, where)}
     if type(value) in TYPES.values():
-        parts = {item.name: getattr(value, item.name) for item in fields(value)}
+        # What a class works out for itself as it is made is not stored.
+        parts = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
         return {
             "type": type(value).__name__,
             "fields": {key: encode(part, arrays, f"{where}.{key}") for key, part in parts.items()},
@@ -224,7 +231,7 @@ def _decode_random_state(state: Any, where: str) -> np.random.RandomState:
 def _decode_dataclass(cls: type, parts: dict[str, Any], arrays: Mapping[str, NDArray[Any]], where: str) -> Any:
     # Names that the classes' own modules import for type checkers only.
     hints = get_type_hints(cls, localns={"Diagnosis": Diagnosis, "pd": pd})
-    names = [item.name for item in fields(cls)]
+    names = [item.name for item in fields(cls) if item.init]
     if set(parts) != set(names):
         wrong = ", ".join(sorted(set(parts) ^ set(names)))
         raise StoreError(f"`{where}` does not have the fields of {cls.__name__}: {wrong}.")

@@ -13,7 +13,8 @@ import os
 import re
 import secrets
 import shutil
-from contextlib import suppress
+import sys
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -51,7 +52,8 @@ def write(path: str | os.PathLike[str], tree: "xr.DataTree", *, version: int = F
     # HDF5 writes to memory and Python to the disk: a full disk in the middle of HDF5's own write leaves the library
     # with an open file that it can neither finish nor close.
     memory = io.BytesIO()
-    tree.to_netcdf(memory, engine="h5netcdf")
+    with _here():
+        tree.to_netcdf(memory, engine="h5netcdf")
     body = memory.getvalue()
     draft: Path | None = None
     try:
@@ -91,10 +93,16 @@ def read(path: str | os.PathLike[str]) -> tuple["xr.DataTree", int]:
         version = _check_seal(file, name)
         try:
             # One handle for both looks: what was checked is what is read, even if the file is replaced meanwhile.
-            with xr.open_datatree(file, engine="h5netcdf") as tree:
+            with _here(), xr.open_datatree(file, engine="h5netcdf") as tree:
                 return tree.load(), version
         except Exception as error:  # sealed, yet not netCDF: HDF5 may say so by any kind of error
             raise StoreError(f"{name} has a valid seal but no readable content: {_cause(error)}. {RESTORE}") from error
+
+
+def _here() -> AbstractContextManager[object]:
+    """Keep xarray from asking a Dask cluster, if one is connected, to lock what is in our memory, which it cannot."""
+    dask = sys.modules.get("dask")
+    return nullcontext() if dask is None else dask.config.set(scheduler="threads")
 
 
 def seal(body: bytes, version: int = FORMAT) -> bytes:

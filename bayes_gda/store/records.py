@@ -12,12 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.errors import BayesGDAError, StoreError
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+)
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.fitting.choice import Settings, Verdict
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.trust import Trust
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
 from bayes_gda.store.codecs import Arrays, check_type, decode, encode, matches
 
@@ -25,7 +32,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 ESTIMATORS: dict[str, type[BayesianClassifier]] = {
-    cls.__name__: cls for cls in (BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA)
+    cls.__name__: cls
+    for cls in (BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA, BayesianRDA)
 }
 
 # What `fit` leaves behind, and its type. What stands inside the model already (`prior_` of the Gaussian models,
@@ -41,7 +49,11 @@ _FITTED: dict[str, Any] = {
 }
 _SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "n_samples_seen_": float}
 _GAUSSIAN: dict[str, Any] = {"model_": GaussianClassifier}
+_AVERAGED: dict[str, Any] = {"model_": AveragedClassifier}
 _REGRESSION: dict[str, Any] = {"model_": RegressionClassifier, "prior_": Normal | HierarchicalScale}
+
+# Parameters that came after the first files were written; where one is absent, its default is what was meant.
+_ADDED = {"missing"}
 
 
 def to_record(estimator: BayesianClassifier) -> tuple[dict[str, Any], Arrays]:
@@ -77,6 +89,8 @@ def from_record(record: Any, arrays: Mapping[str, NDArray[Any]]) -> BayesianClas
         setattr(estimator, attribute, value)
     if isinstance(estimator.model_, GaussianClassifier):
         estimator.prior_ = estimator.model_.prior
+    elif isinstance(estimator.model_, AveragedClassifier):
+        estimator.prior_ = estimator.model_.grid
     elif isinstance(estimator, BayesianLogisticRegression):
         estimator.features_ = estimator.model_.features
     estimator._tree = None
@@ -102,13 +116,15 @@ def check_sampled(estimator: BayesianClassifier, tree: "xr.DataTree") -> None:
 
 def _expected(cls: type[BayesianClassifier]) -> dict[str, Any]:
     """What every fitted estimator of a class has."""
-    return _FITTED | (_REGRESSION if issubclass(cls, BayesianLogisticRegression) else _GAUSSIAN)
+    if issubclass(cls, BayesianLogisticRegression):
+        return _FITTED | _REGRESSION
+    return _FITTED | (_AVERAGED if issubclass(cls, BayesianRDA) else _GAUSSIAN)
 
 
 def _params(cls: type, nodes: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     hints = get_type_hints(cls.__init__)  # type: ignore[misc]  # mypy: a subclass may have another; we want this one's
     hints.pop("return", None)
-    if set(nodes) != set(hints):
+    if not set(hints) - _ADDED <= set(nodes) <= set(hints):
         wrong = ", ".join(sorted(set(nodes) ^ set(hints)))
         raise StoreError(f"`params` must be those of {cls.__name__}; wrong or missing: {wrong}.")
     params = {name: decode(node, arrays, f"params.{name}") for name, node in nodes.items()}
@@ -123,7 +139,7 @@ def _check_whole(estimator: BayesianClassifier) -> None:
     """Hold the parts of an estimator against each other."""
     model, classes = estimator.model_, estimator.classes_
     _check_labels(classes, model.K)
-    d = model.moments.d if isinstance(model, GaussianClassifier) else len(model.features.feature_names)
+    d = len(model.features.feature_names) if isinstance(model, RegressionClassifier) else model.moments.d
     if estimator.n_features_in_ != d:
         raise StoreError(f"`n_features_in_` must be {d}, as in the model; got {estimator.n_features_in_}.")
     names = getattr(estimator, "feature_names_in_", None)
@@ -133,13 +149,14 @@ def _check_whole(estimator: BayesianClassifier) -> None:
         covariance = getattr(estimator, "_covariance", None)
         if model.covariance != covariance:
             raise StoreError(f"{type(estimator).__name__} has {covariance} covariances; got {model.covariance}.")
-    else:
+    elif isinstance(model, RegressionClassifier):
         if model.binary != (model.K == 2):
             raise StoreError(f"`model_.binary` must be {model.K == 2} for {model.K} classes.")
         if isinstance(estimator.prior_, Normal):
             for take in (estimator.prior_.mean_vector, estimator.prior_.scale_vector):
                 take(len(model.features.names))  # raises if it does not fit
-    if (estimator.inference_ == "exact") != isinstance(model.posterior, NIWPosterior | NIGPosterior):
+    exact = isinstance(model, AveragedClassifier) or isinstance(model.posterior, NIWPosterior | NIGPosterior)
+    if (estimator.inference_ == "exact") != exact:
         raise StoreError(f"`inference_` is {estimator.inference_!r}, which the model's posterior is not.")
     seen = getattr(estimator, "n_samples_seen_", 1.0)
     if not (np.isfinite(seen) and seen > 0):

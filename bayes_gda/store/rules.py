@@ -15,6 +15,7 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import StoreError
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.laplace import GaussianPosterior
+from bayes_gda.inference.observed import ObservedCounts
 from bayes_gda.inference.priors import LKJ, NIG, NIW
 from bayes_gda.inference.trust import Trust
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
@@ -67,6 +68,11 @@ def _feature_map(phi: FeatureMap) -> None:
 def _moments(moments: Moments) -> None:
     _size("mean", moments.mean, 2)
     _finite(count=moments.count, mean=moments.mean, scatter=moments.scatter)
+
+
+def _observed_counts(counts: ObservedCounts) -> None:
+    _size("values", counts.values, 2)
+    _finite(count=counts.count, values=counts.values)
 
 
 def _niw_posterior(posterior: NIWPosterior) -> None:
@@ -126,6 +132,8 @@ def _gaussian_classifier(model: GaussianClassifier) -> None:
         if not isinstance(model.posterior, kind) or isinstance(model.prior, LKJ):
             raise StoreError(f"`posterior` must be {kind.__name__} where the covariance is {model.covariance}.")
         _shape("posterior.m", model.posterior.m, K, d)
+        if isinstance(model.posterior, NIWPosterior) and isinstance(model.moments, ObservedCounts):
+            raise StoreError("`posterior` of rows with gaps is exact for the naive model only.")
         if isinstance(model.posterior, NIWPosterior) and len(model.posterior.Psi) != (1 if shared else K):
             raise StoreError(
                 f"`posterior.Psi` must hold {1 if shared else K} matrices; got {len(model.posterior.Psi)}."
@@ -179,6 +187,7 @@ _RULES: dict[type, Callable[[Any], None]] = {
     Moments: _moments,
     NIGPosterior: _nig_posterior,
     NIWPosterior: _niw_posterior,
+    ObservedCounts: _observed_counts,
     RegressionClassifier: _regression_classifier,
     Trust: _trust,
 }

@@ -12,7 +12,7 @@ from bayes_gda import __version__
 from bayes_gda.cli import reports
 from bayes_gda.data.examples import example_names, load_example
 from bayes_gda.data.table import Dataset, read_table
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianRDA
 from bayes_gda.store import load
 
 FEW = ("--draws", "100", "--chains", "2")
@@ -243,6 +243,22 @@ def test_weighted_leave_one_out_of_a_regression_is_near_that_of_refitting(folder
     assert line["elpd"] == pytest.approx(elpd, abs=0.15 * line["se"])
 
 
+def test_the_model_between_is_fitted_checked_used_and_compared(folder, tmp_path):
+    path = tmp_path / "rda.nc"
+    found = run_json("fit", folder / "iris.csv", "-t", "class", "-m", "rda", "-o", path, *FEW)
+    model = BayesianRDA().fit(IRIS.X, LABELS)
+    assert found["model"] == run_json("check", path)["model"] == "rda"
+    assert found["continuum"]["toward_lda"] == pytest.approx(model.continuum_.toward_lda, rel=1e-9)
+    assert "The data sit" in run("check", path).stdout
+    told = table(run("predict", path, folder / "iris.csv", "--interval", 0).stdout)
+    np.testing.assert_allclose(told["p[virginica]"], model.predict_proba(IRIS.X)[:, 2], rtol=1e-9, atol=1e-12)
+    both = ("compare", folder / "iris.csv", "-t", "class", "--models", "qda,rda", *FEW)
+    scores = run_json(*both)
+    assert {line["model"] for line in scores["loo"]} == {line["model"] for line in scores["held_out"]} == {"qda", "rda"}
+    assert [line["model"] for line in scores["evidence"]] == ["qda"]  # the error of the average's is not known
+    assert scores["continuum"]["sentence"] in scores["sentences"]
+
+
 def test_compare_in_words(folder):
     text = run("compare", folder / "iris.csv", "-t", "class", "--models", "lda,qda", "--models", "naive", *FEW).stdout
     for part in ("Leave-one-out, 105 training rows", "Held-out, 45 rows", "Evidence", "stacking"):
@@ -321,6 +337,10 @@ BAD = {
     "scale of a Gaussian": (
         ["fit", "iris.csv", "-t", "class", "-m", "lda", "-o", "x.nc", "--prior-scale", "1"],
         "are for logistic and softmax",
+    ),
+    "method of rda": (
+        ["fit", "iris.csv", "-t", "class", "-m", "rda", "-o", "x.nc", "--inference", "mcmc"],
+        "must be auto or exact for rda",
     ),
     "bad scale": (["fit", "iris.csv", "-t", "class", "-m", "softmax", "-o", "x.nc", "--prior-scale", "a"], "got 'a'"),
     "no draws": (["fit", "iris.csv", "-t", "class", "-m", "lda", "-o", "x.nc", "--draws", "0"], "draws"),

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
 from bayes_gda.data.batches import Batches, fit_moments, open_batches
 from bayes_gda.data.moments import Moments
-from bayes_gda.data.table import Dataset
+from bayes_gda.data.table import Dataset, read_table
 from bayes_gda.errors import DataError
 
 WRITERS = {
@@ -53,6 +54,17 @@ def test_every_type_of_file_gives_what_the_whole_table_does(tmp_path, name):
         np.testing.assert_array_equal(np.concatenate([y for _, y in parts]), whole.y)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+def test_row_names_of_pandas_are_no_feature(tmp_path, kind):
+    """As in a table that is read whole, where they become the index; Dask writes them unasked."""
+    df, path = table(50), tmp_path / f"t.{kind}"
+    named = pa.Table.from_pandas(df.set_index(pd.Index([f"r{i}" for i in range(50)], name="row")))
+    (pq.write_table if kind == "parquet" else pa.feather.write_feather)(named, path)
+    batches = open_batches(path, target="species")
+    assert batches.feature_names == read_table(path, target="species").feature_names
+    np.testing.assert_array_equal(next(iter(batches))[0], Dataset.from_frame(df, target="species").X)
+
+
 def test_moments_of_a_folder_are_those_of_all_rows(tmp_path):
     df = table(900)
     for i in range(3):
@@ -70,11 +82,13 @@ def test_moments_of_a_folder_are_those_of_all_rows(tmp_path):
 def test_a_sample_is_fair_and_the_same_for_all_batch_sizes(tmp_path):
     table(5000).to_parquet(tmp_path / "t.parquet")
     one, other = (open_batches(tmp_path / "t.parquet", target="species", batch_rows=size) for size in (5000, 333))
-    X, y = one.sample(1000, random_seed=3)
-    assert abs(len(X) - 1000) < 5 * np.sqrt(1000)
-    for a, b in zip((X, y), other.sample(1000, random_seed=3), strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert len(one.sample(10**6)[0]) == 5000
+    some, same = one.sample(1000, random_seed=3), other.sample(1000, random_seed=3)
+    assert abs(len(some.X) - 1000) < 5 * np.sqrt(1000)
+    for name in ("X", "y", "count"):
+        np.testing.assert_array_equal(getattr(some, name), getattr(same, name))
+    whole = one.sample(10**6)
+    assert len(whole.X) == 5000
+    np.testing.assert_array_equal(some.count, np.bincount(whole.y))
 
 
 def test_missing_values_raise_or_drop_their_rows(tmp_path):
@@ -150,7 +164,7 @@ def test_files_that_are_not_there_or_not_what_they_say(tmp_path):
 @pytest.mark.parametrize("kind", ["parquet", "feather", "csv"])
 def test_memory_does_not_grow_with_the_rows(tmp_path, kind, monkeypatch):
     """Eight times the rows take no more than a tenth of the table more, of Python's memory and Arrow's together."""
-    monkeypatch.setattr("bayes_gda.data.batches.TEXT_BLOCK", 2**16)  # of which 32 are read ahead
+    monkeypatch.setattr("bayes_gda.data.reading.TEXT_BLOCK", 2**16)  # of which 32 are read ahead
     rng = np.random.default_rng(0)
     columns, block, peaks = 6 if kind == "csv" else 10, 25_000, {}
     names = [*(f"x{j}" for j in range(columns)), "y"]

@@ -3,14 +3,26 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+)
 
 # One check has 93 weights on 15 rows, where the fast approximation will not do, and says so: few draws make it quick.
 pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarning")
 
 
 @parametrize_with_checks(
-    [BayesianLDA(), BayesianQDA(), BayesianNaiveGaussian(), BayesianLogisticRegression(draws=25, chains=2)]
+    [
+        BayesianLDA(),
+        BayesianQDA(),
+        BayesianNaiveGaussian(),
+        BayesianRDA(),
+        BayesianLogisticRegression(draws=25, chains=2),
+    ]
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)

@@ -15,18 +15,25 @@ from sklearn.preprocessing import StandardScaler
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.errors import DataError
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+)
 
 IRIS = load_example("iris").subset(np.arange(0, 150, 3))
 FRAME = pd.DataFrame(IRIS.X, columns=IRIS.feature_names)
 LABELS = np.array(IRIS.class_names)[IRIS.y]
-FOUR = [
+ALL = [
     BayesianLDA(draws=50, chains=2),
     BayesianQDA(draws=50, chains=2),
     BayesianNaiveGaussian(draws=50, chains=2),
+    BayesianRDA(draws=50, chains=2),
     BayesianLogisticRegression(draws=50, chains=2, inference="laplace"),
 ]
-every_estimator = pytest.mark.parametrize("estimator", FOUR, ids=lambda e: type(e).__name__)
+every_estimator = pytest.mark.parametrize("estimator", ALL, ids=lambda e: type(e).__name__)
 HOSTILE = ["intercept", "<script>alert(1)</script>", "chain", "draw\n\t☃"]
 
 
@@ -150,8 +157,8 @@ def test_html_shows_method_verdict_and_classes(estimator):
 
 @every_estimator
 def test_bad_rows_are_refused(estimator):
-    with pytest.raises(ValueError, match="NaN"):
-        clone(estimator).fit(np.where(IRIS.X > 5, np.nan, IRIS.X), LABELS)
+    with pytest.raises(ValueError, match="infinity"):
+        clone(estimator).fit(np.where(IRIS.X > 5, np.inf, IRIS.X), LABELS)
     with pytest.raises(DataError, match="1 class only, 'a'"):
         clone(estimator).fit(IRIS.X, ["a"] * 50)
     with pytest.raises(ValueError, match="at least one non-zero"):

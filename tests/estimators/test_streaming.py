@@ -209,8 +209,7 @@ def test_a_regression_on_disk_is_that_in_memory(K, tmp_path, monkeypatch):
     assert model.n_samples_seen_ == 5000
     assert abs(model.log_evidence_ - truth.log_evidence_) < 0.1
     assert model.trust_.verdict == "trusted"
-    checked = int(model.trust_.reason.removeprefix("Checked on ").split()[0])
-    assert abs(checked - 1500) < 200
+
     # Standardised by a part of the rows, to its sampling error.
     np.testing.assert_allclose(model.features_.inner[1], X.std(axis=0), rtol=0.1)
 

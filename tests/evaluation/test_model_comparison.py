@@ -12,6 +12,7 @@ from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import brier_score, log_score
 from bayes_gda.evaluation.loo import Loo, exact_loo, psis_loo
 from bayes_gda.evaluation.model_comparison import Evidence, ModelScore, compare_models, kfold
+from bayes_gda.inference.continuum import Grid, fit_continuum
 from bayes_gda.inference.exact import lda_posterior, qda_posterior
 from bayes_gda.inference.priors import NIW
 from bayes_gda.prediction.predictive import log_class_probabilities
@@ -345,3 +346,30 @@ def test_kfold_errors():
         kfold(data, lambda train, X: np.full((len(X), 2), np.log(0.5)))
     with pytest.raises(DataError, match="`fit_predict, fold 0` must be log probabilities"):
         kfold(data, lambda train, X: np.full((len(X), 3), 1 / 3))
+
+
+# ── Between naive, LDA and QDA ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_comparison_says_where_the_data_sit():
+    data = unequal_covariances()
+    entries = {"lda": exact_entry(data, lda_posterior), "qda": exact_entry(data, qda_posterior)}
+    place = fit_continuum(Moments.from_arrays(data.X, data.y, 2))
+    found = compare_models(entries, y=data.y, continuum=place)
+    assert found.continuum is place
+    assert place.sentence in found.sentences
+    assert place.toward_lda < 0.1  # sds of .5 and 2: nothing to be shared
+    assert compare_models(entries, y=data.y).continuum is None
+
+
+def test_leave_one_out_of_the_average_is_near_that_of_refitting():
+    data = unequal_covariances(60)
+    grid = Grid(pooling=(0.1, 0.5, 0.9), diagonal=(0.0, 1.0))  # a few models will do
+    average = fit_continuum(Moments.from_arrays(data.X, data.y, 2), grid=grid)
+    fast = exact_loo(average, data.X, data.y).conditional
+    elpd = 0.0
+    for i in range(data.n):
+        rest = np.arange(data.n) != i
+        refit = fit_continuum(Moments.from_arrays(data.X[rest], data.y[rest], 2), grid=grid)
+        elpd += log_class_probabilities(refit.log_joint(data.X[[i]]))[0, data.y[i]]
+    assert fast.elpd == pytest.approx(elpd, abs=0.05 * fast.se)

@@ -11,11 +11,11 @@ from bayes_gda.errors import DataError
 from bayes_gda.inference.augmentation import complete, draw_posterior
 from bayes_gda.inference.exact import lda_posterior, qda_posterior
 from bayes_gda.inference.missing import (
-    default_niw,
     maximum_likelihood,
     maximum_posterior,
     naive_posterior_missing,
 )
+from bayes_gda.inference.observed import default_niw
 from bayes_gda.inference.patterns import PatternMoments
 from bayes_gda.inference.priors import NIG, NIW
 
@@ -212,3 +212,23 @@ def test_a_class_without_rows_is_taken_from_the_prior(shared):
     np.testing.assert_allclose(maximum_posterior(data, prior, shared=shared).mu[2], prior.m)
     draws = draw_posterior(data, prior, shared=shared, draws=50, warmup=5, chains=2, random_seed=0)
     assert draws["mu"][..., 2, :].std() > 5 * draws["mu"][..., 0, :].std(axis=(0, 1)).max()
+
+
+def test_what_was_never_observed_has_the_prior_and_moves_freely():
+    """Feature 2 is unseen in class 1: there the others have their exact posterior, and the rest is the prior's."""
+    X, y = simulate(n=60, d=3, K=2, seed=8)
+    X[y == 1, 2] = np.nan
+    prior = NIW(m=np.array([0.0, 1.0, -1.0]), kappa=0.8, Psi=np.eye(3) + 0.4, nu=6.0)
+    data = PatternMoments.from_arrays(X, y, 2)
+    draws = draw_posterior(data, prior, shared=False, draws=500, random_seed=0)
+    Sigma, mu = (draws[name][:, :, 1].reshape(2000, *draws[name].shape[3:]) for name in ("Sigma", "mu"))
+    part = NIW(m=prior.m[:2], kappa=prior.kappa, Psi=prior.Psi[:2, :2], nu=prior.nu - 1)
+    exact = qda_posterior(Moments.from_arrays(X[:, :2], y, 2), part).draw(2000, random_seed=1)
+    fresh = stats.invwishart(prior.nu, prior.Psi).rvs(2000, random_state=2)
+    B, Bp = (np.linalg.solve(S[:, :2, :2], S[:, :2, 2:])[..., 0] for S in (Sigma, fresh))
+    C, Cp = (S[:, 2, 2] - np.einsum("si,si->s", b, S[:, :2, 2]) for S, b in ((Sigma, B), (fresh, Bp)))
+    rest = mu[:, 2] + 1 - np.einsum("si,si->s", B, mu[:, :2] - prior.m[:2])
+    pairs = [(Sigma[:, 0, 1], exact["Sigma"][:, 1, 0, 1]), (mu[:, 1], exact["mu"][:, 1, 1]), (B[:, 0], Bp[:, 0])]
+    for ours, theirs in [*pairs, (C, Cp), (rest / np.sqrt(C / prior.kappa), stats.norm.rvs(size=2000, random_state=3))]:
+        assert stats.ks_2samp(ours, theirs).pvalue > 0.001
+    assert array_stats.rhat(draws["Sigma"][:, :, 1, 2, 2]) < 1.01

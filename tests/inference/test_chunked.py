@@ -1,14 +1,29 @@
 """Sums over chunks against the same sums over all rows at once."""
 
+from functools import reduce
+
 import numpy as np
 import pytest
 
+from bayes_gda.data.layout import add
 from bayes_gda.errors import DataError
 from bayes_gda.inference.chunked import ChunkedTarget, chunked_laplace
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import Normal
 from bayes_gda.inference.regression import regression_laplace
 from bayes_gda.inference.softmax import SoftmaxTarget
+
+
+class Chunks:
+    """Rows in chunks, which counts the passes."""
+
+    def __init__(self, Phi, y, cuts):
+        self.Phi, self.y, self.cuts, self.passes = Phi, y, cuts, []
+
+    def sum(self, function):
+        self.passes.append(1)
+        parts = np.split(np.arange(len(self.y)), self.cuts)
+        return reduce(add, (function(self.Phi[rows], self.y[rows]) for rows in parts))
 
 
 def case(K, n=900, m=4):
@@ -18,14 +33,8 @@ def case(K, n=900, m=4):
     y = scores.argmax(axis=1)
     prior = Normal(mean=np.linspace(-1, 1, m), scale=np.linspace(1, 3, m))
     whole = LogisticTarget(Phi, y, prior) if K == 2 else SoftmaxTarget(Phi, y, K, prior)
-    passes = []
-
-    def chunks():
-        passes.append(1)
-        for rows in np.split(np.arange(n), [100, 101, 500]):
-            yield Phi[rows], y[rows]
-
-    return ChunkedTarget(chunks, m, K, prior), whole, passes
+    source = Chunks(Phi, y, [100, 101, 500])
+    return ChunkedTarget(source, lambda X: X, m, K, prior), whole, source.passes
 
 
 @pytest.mark.parametrize("K", [2, 3])
@@ -70,4 +79,4 @@ def test_laplace_is_that_of_all_rows_in_few_passes(K):
 
 def test_a_flat_prior_is_refused():
     with pytest.raises(DataError, match="`prior` must be proper"):
-        ChunkedTarget(list, 2, 2, Normal(scale=np.inf))
+        ChunkedTarget(Chunks(np.ones((2, 2)), np.ones(2), []), np.asarray, 2, 2, Normal(scale=np.inf))

@@ -13,14 +13,13 @@ from bayes_gda.errors import ConvergenceError, DataError, PriorError
 from bayes_gda.inference.augmentation import draw_posterior
 from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.inference.missing import (
-    default_nig,
-    default_niw,
     maximum_likelihood,
     maximum_likelihood_naive,
     maximum_posterior,
     naive_mode,
     naive_posterior_missing,
 )
+from bayes_gda.inference.observed import default_nig, default_niw
 from bayes_gda.inference.patterns import PatternMoments
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet
 

@@ -211,7 +211,7 @@ def test_softmax_of_two_classes_is_logistic_regression_under_matching_priors(two
         np.testing.assert_allclose(np.exp(log_softmax(Phi @ W.T, axis=1))[:, 1], expit(Phi @ v))
 
 
-@pytest.mark.parametrize("module", [lda, qda, naive, logistic, softmax])
+@pytest.mark.parametrize("module", [logistic, softmax])
 def test_missing_values_are_refused_by_name(module):
     data = load_example("pima-missing")
     with pytest.raises(DataError, match=r"'bp' \(13\).*needs complete rows: load the data with missing=\"drop\""):

@@ -13,7 +13,7 @@ from bayes_gda.errors import DataError, PriorError
 from bayes_gda.inference.exact import NIWPosterior
 from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.inference.priors import NIW
-from bayes_gda.prediction import classifier
+from bayes_gda.prediction import predictive
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
 
 
@@ -165,7 +165,7 @@ def test_other_shares_move_the_odds_of_a_regression(size):
 )
 def test_the_size_of_the_blocks_changes_nothing(model, monkeypatch):
     whole = model.log_probabilities(IRIS.X)
-    monkeypatch.setattr(classifier, "BLOCK", 1)
+    monkeypatch.setattr(predictive, "BLOCK", 1)
     np.testing.assert_allclose(model.log_probabilities(IRIS.X), whole, rtol=1e-10, atol=1e-12)
 
 

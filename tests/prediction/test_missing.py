@@ -11,7 +11,8 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.inference.augmentation import draw_posterior
 from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.missing import default_nig, default_niw, naive_posterior_missing
+from bayes_gda.inference.missing import naive_posterior_missing
+from bayes_gda.inference.observed import default_nig, default_niw
 from bayes_gda.inference.patterns import PatternMoments
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet
 from bayes_gda.prediction.missing import (

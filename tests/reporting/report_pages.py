@@ -45,7 +45,7 @@ def data(name: str) -> Dataset:
 
 @cache
 def report(name: str) -> Report:
-    models = {"hostile": ("softmax",), "iris": ("qda", "naive"), "pima": ("lda", "logistic")}[name]
+    models = {"hostile": ("softmax",), "iris": ("qda", "naive", "rda"), "pima": ("lda", "logistic")}[name]
     costs = [[0, 5], [1, 0]] if name == "pima" else None
     settings = ReportSettings(quick=True, draws=250, models=models, costs=costs, data_name=f"example:{name}")
     title = '<b>Hostile</b> & "quoted"' if name == "hostile" else None

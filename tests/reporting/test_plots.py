@@ -24,6 +24,7 @@ from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.model_comparison import ModelScore, compare_models
 from bayes_gda.evaluation.reliability import one_class, reliability_curve, top_label
 from bayes_gda.evaluation.sensitivity import prior_sensitivity
+from bayes_gda.inference.continuum import fit_continuum
 from bayes_gda.inference.exact import lda_posterior
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import NIW, Normal
@@ -171,6 +172,12 @@ def comparison(models=4):
 
 
 @cache
+def continuum(name, d):
+    rows = data(name)
+    return fit_continuum(Moments.from_arrays(rows.X[:, :d], rows.y, rows.K))
+
+
+@cache
 def sensitivity(with_rows=True):
     phi, _, trees, w = logistic("pima")
     tree = trees["mcmc"].copy()
@@ -278,6 +285,8 @@ SCENES = {
     "pareto-k-good": lambda: plots.plot_pareto_k(loo(60, 0)),
     "models": lambda: plots.plot_models(comparison().loo),
     "models-30": lambda: plots.plot_models(comparison(30).loo),
+    "continuum-iris": lambda: plots.plot_continuum(continuum("iris", 4)),
+    "continuum-one-feature": lambda: plots.plot_continuum(continuum("pima", 1)),
     "sensitivity": lambda: plots.plot_sensitivity(sensitivity()),
     "sensitivity-parameters": lambda: plots.plot_sensitivity(sensitivity(False)),
 }
@@ -307,6 +316,7 @@ LATER = {
     "reliability-top",
     "decisions-twelve",
     "pareto-k-good",
+    "continuum-one-feature",
     "sensitivity-parameters",
 }
 EACH = [pytest.param(name, marks=pytest.mark.slow) if name in LATER else name for name in SCENES]
@@ -617,6 +627,20 @@ def test_models_show_differences_with_two_standard_errors():
     lengths = {round(s[0, 1]): np.ptp(s[:, 0]) for s in segments}
     np.testing.assert_allclose([lengths[i] for i in range(4)], 4 * table["difference_se"])
     np.testing.assert_allclose([bar.get_width() for bar in weights.patches], table["stacking"])
+
+
+def test_continuum_shows_each_weight_in_its_place():
+    given = continuum("iris", 4)
+    axes = scene("continuum-iris").figure.axes[0]
+    shown = np.asarray(axes.images[0].get_array())
+    assert shown.sum() == pytest.approx(1)
+    columns = [label.get_text().split("\n")[0] for label in axes.get_xticklabels()]
+    lines_of = [label.get_text() for label in axes.get_yticklabels()]
+    for weight, pooling, delta in zip(given.weight, given.pooling, given.delta, strict=True):
+        line = lines_of.index("naive" if np.isnan(delta) else f"{delta:g}")
+        assert shown[line, columns.index(f"{pooling:.2f}")] == weight
+    assert axes.get_xticklabels()[0].get_text().endswith("QDA")
+    assert axes.get_xticklabels()[-1].get_text().endswith("LDA")
 
 
 def test_sensitivity_shows_the_worst_first():

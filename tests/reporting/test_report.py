@@ -15,6 +15,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, StoreError
+from bayes_gda.estimators import BayesianRDA
 from bayes_gda.inference.exact import lda_posterior, qda_posterior
 from bayes_gda.inference.priors import NIW
 from bayes_gda.prediction.decisions import decide
@@ -85,6 +86,21 @@ def test_the_simplest_of_the_models_that_predict_alike_is_chosen():
         alike = [line["model"] for line in table if best - line["elpd"] < 4]
         size = {m["name"]: m["parameters"] for m in tree["models"]}
         assert tree["chosen"]["name"] == min(alike, key=size.get)
+
+
+def test_where_the_data_sit_is_said_and_shown():
+    analysis, found = report("iris").analysis, report("iris").numbers["comparison"]
+    train, test = analysis.train, analysis.test
+    fitted = BayesianRDA().fit(train.X, train.y)
+    place = fitted.continuum_
+    assert place.sentence in found["sentences"]
+    own = np.arange(test.n), test.y
+    assert found["continuum"]["log_score"] == pytest.approx(fitted.predict_log_proba(test.X)[own].mean(), rel=1e-9)
+    assert found["continuum"]["toward_lda"] == pytest.approx(place.toward_lda, rel=1e-9)
+    gain = (fitted.predict_log_proba(test.X) - analysis.chosen.log_probabilities)[own].mean()
+    assert f"{abs(gain):.3f} ± " in found["continuum"]["sentence"]
+    assert "continuum" in [f["name"] for f in report("iris").numbers["figures"]]
+    assert report("pima").numbers["comparison"]["continuum"] is None
 
 
 def test_row_numbers_lead_back_to_the_table():
@@ -275,6 +291,7 @@ def test_a_test_set_of_ones_own_is_used(tmp_path):
     [
         ({"models": ("lda", "svm")}, "`models` must be"),
         ({"models": ()}, "`models` must be"),
+        ({"models": ("rda",)}, "got rda alone"),
         ({"draws": 10}, "`draws` must be"),
         ({"chains": 0}, "`chains` must be"),
     ],

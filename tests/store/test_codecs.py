@@ -13,10 +13,13 @@ from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
 from bayes_gda.evaluation.diagnostics import diagnose
 from bayes_gda.fitting.choice import Verdict
+from bayes_gda.inference.continuum import Grid
 from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.inference.logistic import LogisticTarget
+from bayes_gda.inference.observed import ObservedCounts
 from bayes_gda.inference.regression import regression_laplace
 from bayes_gda.inference.trust import assess
+from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
 from bayes_gda.prediction.regression import BinaryPredictor
 from bayes_gda.store.codecs import TYPES, decode, encode
@@ -69,6 +72,7 @@ def a_diagnosis():
 
 PHI, LAPLACE, TRUST = a_trust()
 EXACT = lda_posterior(MOMENTS, NIW.default(MOMENTS))
+COUNTS = ObservedCounts(MOMENTS.count, np.full((3, 4), 2.0))
 OBJECTS = [
     NIW.default(MOMENTS),
     NIG.default(MOMENTS),
@@ -95,6 +99,9 @@ OBJECTS = [
     RegressionClassifier(
         PHI, 3, False, True, np.array([0.4, 0.3, 0.3]), draws=np.ones((5, 6)) / 3, tau=np.arange(1.0, 6.0)
     ),
+    COUNTS,
+    Grid(pooling=(0.1, 0.9), diagonal=(0.0, 1.0)),
+    AveragedClassifier(MOMENTS, np.ones(3), MOMENTS.scatter.sum(axis=0) / 150, Grid((0.1, 0.9))),
 ]
 
 
@@ -291,6 +298,10 @@ SPOILERS = [
     (OBJECTS[22], "reference", always(False)),
     (OBJECTS[22], "draws", put((0, 0), np.nan)),
     (OBJECTS[22], "tau", drop_last),
+    (COUNTS, "count", drop_last),
+    (COUNTS, "count", put(0, np.inf)),
+    (COUNTS, "values", put((0, 0), -1.0)),
+    (COUNTS, "values", put((0, 0), 51.0)),
 ]
 
 

@@ -23,7 +23,13 @@ from stored_answers import answers
 from bayes_gda import LKJ, NIW, HierarchicalScale, Moments, Normal, load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import InferenceWarning, StoreError
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+)
 from bayes_gda.store import LIMIT, files, formats, load, save
 
 IRIS = load_example("iris")
@@ -40,6 +46,7 @@ CASES = {
     "qda-exact-int": (BayesianQDA(**FEW), X3, IRIS.y.astype(np.int8) * 10),
     "naive-exact-float": (BayesianNaiveGaussian(**FEW), X3, IRIS.y.astype(np.float32)),
     "naive-exact-object": (BayesianNaiveGaussian(**FEW), X3, Y3.astype(object)),
+    "rda-exact-frame": (BayesianRDA(random_state=2, **FEW), FRAME, Y3),
     "lda-laplace": (BayesianLDA(prior=LKJ.default(MOMENTS), inference="laplace", **FEW), FRAME, Y3),
     "lda-mcmc": (BayesianLDA(inference="mcmc", **FEW), FRAME, Y3),
     "logistic-laplace": (BayesianLogisticRegression(inference="laplace", prior_scale=1, **FEW), X2, Y2 == 1),

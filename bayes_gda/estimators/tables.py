@@ -1,0 +1,39 @@
+"""What `fit` takes besides arrays and data frames: a path, a table opened before, or Dask's collections."""
+
+from os import PathLike
+from typing import Any
+
+from bayes_gda.data.batches import Source, open_batches
+from bayes_gda.data.cluster import is_dask, open_cluster
+from bayes_gda.errors import DataError
+
+
+def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
+    """Return the table that X is or names; None if it is neither, but rows in memory.
+
+    Parameters
+    ----------
+    X
+        A path of a table, a `Source`, a Dask DataFrame or a Dask array; or anything else.
+    y
+        Name of the target column; for a Dask array the labels; None for a `Source`, which has its own.
+    sample_weight
+        Must be None for a table.
+    """
+    path, opened = isinstance(X, (str, PathLike)), isinstance(X, Source)
+    if not (path or opened or is_dask(X)):
+        return None
+    if sample_weight is not None:
+        raise DataError(
+            "`sample_weight` is for rows in memory; got it with a table. Leave it out, or read the rows into memory."
+        )
+    if opened:
+        if y is not None:
+            raise DataError("`y` must be None for a table that was opened with its target; got another. Leave it out.")
+        source: Source = X
+        return source
+    named = path or hasattr(X, "columns")
+    if named and not isinstance(y, str):
+        kind = "a path" if path else "a Dask DataFrame"
+        raise DataError(f"`y` must be the name of the target column where `X` is {kind}; got {type(y).__name__}.")
+    return open_batches(X, target=y) if path else open_cluster(X, y)

@@ -1,0 +1,129 @@
+"""From benchmarks.json to one page that opens offline; every figure on it comes from that file."""
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from bayes_gda.reporting.rendering import UNKNOWN, data_uri, number
+from bayes_gda.reporting.style import save
+from benchmarks.figures import figures
+from benchmarks.findings import bound, findings, summary
+from benchmarks.record import NUMBERS, PAGE, read
+from benchmarks.rows import power
+
+# In the order of the page. A group is a module group_NAME with TITLE, READING and run(session).
+GROUPS = tuple(
+    name
+    for name in ("fit", "sampling", "first", "prediction", "memory", "growth", "out_of_core")
+    if find_spec(f"benchmarks.group_{name}") is not None
+)
+_HERE = Path(__file__).resolve().parent
+# Units of a second, largest first, for figures that are read and not counted.
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def write_page(folder: Path) -> Path:
+    """Write the page beside its numbers, whole or not at all."""
+    page = folder / PAGE
+    draft = page.with_suffix(".tmp")
+    draft.write_text(render(read(folder)), encoding="utf-8")
+    draft.replace(page)
+    return page
+
+
+def render(numbers: Mapping[str, Any]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    numbers
+        All values, as in benchmarks.json.
+    """
+    groups = {name: numbers["groups"][name] for name in _ordered(numbers["groups"])}
+    environment = Environment(
+        loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"amount": amount, "ratio": _ratio, "bound": bound, "summary": summary, "power": power}
+    css = (files("bayes_gda.reporting") / "templates" / "report.css").read_text(encoding="utf-8")
+    return environment.get_template("page.html.jinja").render(
+        groups=groups,
+        findings=findings(groups),
+        pictures=_pictures(groups),
+        grids={name: grid(group) for name, group in groups.items()},
+        css=Markup(css),  # ours, and free of anybody's text
+        numbers_file=NUMBERS,
+    )
+
+
+def _ordered(groups: Mapping[str, Any]) -> list[str]:
+    return sorted(groups, key=lambda name: (GROUPS.index(name) if name in GROUPS else len(GROUPS), name))
+
+
+def _pictures(groups: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
+    out: dict[str, list[dict[str, str]]] = {}
+    with TemporaryDirectory() as place:
+        for name, plots in figures(groups).items():
+            for title, plot in plots:
+                svg = save(plot, Path(place) / "figure.svg").read_bytes()
+                source = Markup(data_uri(compact(svg)))  # an address: all that HTML would mind is escaped there
+                words = {"title": title, "caption": plot.caption, "alt": plot.alt, "source": source}
+                out.setdefault(name, []).append(words)
+    return out
+
+
+def compact(svg: bytes) -> bytes:
+    """Return a figure with less to carry: short names and numbers, and quotes that an address need not escape."""
+    text = re.sub(r'<g id="[^"]*"', "<g", svg.decode())
+    names = {name: f"a{i:x}" for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text)))}
+    text = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"', text)
+    text = re.sub(r"#([\w-]+)(?=[\")])", lambda m: f"#{names.get(m[1], m[1])}", text)  # colours stay
+    text = re.sub(r'style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), text)
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)  # the alt text is on the page
+    # Positions to hundredths of a point; scales, which have three digits after the point and more, stand behind them.
+    text = re.sub(
+        r"translate\(([-\d.]+) ([-\d.]+)\)", lambda m: f"translate({float(m[1]):.2f} {float(m[2]):.2f})", text
+    )
+    return (text if "'" in text else text.replace('"', "'")).encode()
+
+
+def grid(group: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return ratios as a table of pairs and features by rows, and the rows beside it; None if there is no grid."""
+    rows = [row for row in group["rows"] if "model" in row["at"] and row["at"].get("K") == 2]
+    sizes = sorted({row["at"]["n"] for row in rows})
+    if len(sizes) < 2:
+        return None
+    lines: dict[tuple[str, int], dict[int, Mapping[str, Any]]] = {}
+    for row in rows:
+        lines.setdefault((f"{row['ours_name']} against {row['theirs_name']}", row["at"]["d"]), {})[row["at"]["n"]] = row
+    ordered = sorted(lines.items(), key=lambda item: (_first(rows, item[0][0]), item[0][1]))
+    table = [{"pair": pair, "d": d, "cells": [x.get(n) for n in sizes]} for (pair, d), x in ordered]
+    return {"sizes": sizes, "lines": table, "others": [row for row in group["rows"] if row not in rows]}
+
+
+def _first(rows: list[Mapping[str, Any]], pair: str) -> int:
+    return next(i for i, row in enumerate(rows) if f"{row['ours_name']} against {row['theirs_name']}" == pair)
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Return a figure with its unit, seconds in s, ms or µs."""
+    if value is None:
+        return UNKNOWN
+    if unit == "exponent":
+        return number(value, "f2")
+    if unit == "s":
+        scale, unit = next(((s, u) for s, u in _SECONDS if value >= s), _SECONDS[-1])
+        value /= scale
+    elif value >= 1e6:
+        value, unit = value / 1e6, f"million {unit}"
+    return f"{number(value, 'g3')} {unit}".rstrip()
+
+
+def _ratio(value: float | None) -> str:
+    return number(value, "g3")

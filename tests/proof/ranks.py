@@ -1,0 +1,74 @@
+"""Ranks: where the truth stands among the posterior draws, for all that one reads off a posterior.
+
+If θ ~ p(θ) and data ~ p(data | θ), then θ is one more draw of p(θ | data). The rank of any f(θ, data) among L draws of
+it is uniform on 0…L, for parameters, for predicted probabilities and for the log likelihood alike (Talts et al. 2018;
+the log likelihood also sees a method that ignores the data, Modrák et al. 2023).
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+from proof.simulate import Simulation
+from scipy.special import logsumexp
+
+from bayes_gda.checks import Floats
+from bayes_gda.prediction.predictive import log_joint_per_draw
+
+# The groups of quantities, in the order in which they are shown.
+GROUPS = ("parameters", "probabilities", "log likelihood")
+
+
+def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return every quantity (S,) by its name, at S values of the parameters; probabilities as their log odds.
+
+    Parameters
+    ----------
+    simulation
+        The data, and the rows to predict.
+    variables
+        The model's variables (S, …), from any method, or the truth with S = 1.
+    """
+    out: dict[str, Floats] = {}
+    for name in simulation.theta:
+        values = variables[name]
+        for index in np.ndindex(values.shape[1:]):
+            if name == "Sigma" and index[-1] > index[-2]:
+                continue  # the same number as below the diagonal
+            out[f"{name}[{','.join(map(str, index))}]"] = values[(slice(None), *index)]
+    odds = _log_odds(variables, simulation.new_rows)
+    for i, k in np.ndindex(odds.shape[1:]):
+        if k > 0 or odds.shape[2] > 2:  # of two classes, one says it all
+            out[f"p(y={k} | x{i + 1})"] = odds[:, i, k]
+    given = dict(variables)
+    if "sigma2" in given:
+        given.setdefault("sigma", np.sqrt(given["sigma2"]))  # what the LKJ prior of the naive model is written in
+    likelihood = simulation.density.log_likelihood(given).sum(axis=1)
+    prior = sum(simulation.density.log_prior(given).values(), np.zeros(len(likelihood)))
+    return out | {"log likelihood": likelihood, "log joint": likelihood + prior}
+
+
+def group_of(name: str) -> str:
+    """Return the group that a quantity belongs to."""
+    if name.startswith("log "):
+        return GROUPS[2]
+    return GROUPS[1] if name.startswith("p(") else GROUPS[0]
+
+
+def ranks(truth: Mapping[str, Floats], draws: Mapping[str, Floats], rng: np.random.Generator) -> dict[str, int]:
+    """Return the rank of each true value among its draws, 0…L; ties at random."""
+    out = {}
+    for name, values in draws.items():
+        below, equal = int(np.sum(values < truth[name])), int(np.sum(values == truth[name]))
+        out[name] = below + int(rng.integers(equal + 1))
+    return out
+
+
+def _log_odds(variables: Mapping[str, Floats], rows: Floats) -> Floats:
+    """Return log p_k − log(1 − p_k) of p(y=k | x, θ) (S, n, K): it ranks as p_k does, and does not tie at 0 or 1."""
+    if "w" not in variables:
+        a = log_joint_per_draw(variables, rows)
+    else:
+        a = variables["w"] @ rows.T  # (S, n) for two classes, else (S, K, n)
+        a = np.stack([np.zeros_like(a), a], axis=-1) if a.ndim == 2 else np.moveaxis(a, 1, 2)
+    others = [logsumexp(np.delete(a, k, axis=-1), axis=-1) for k in range(a.shape[-1])]
+    return a - np.stack(others, axis=-1)

@@ -1,0 +1,90 @@
+"""The page: the same numbers make the same page, and it says in words what the numbers say."""
+
+import json
+import re
+import sys
+import types
+
+import numpy as np
+import pytest
+from proof.methods import DRAWS
+from proof.page import render, write_page
+from proof.verdicts import Records, judge
+
+NAMES = ("mu[0]", "p(y=1 | x1)", "log likelihood")
+
+
+def uniform(model, method, *, refused=0):
+    ranks = np.random.default_rng([len(model), len(method)]).integers(DRAWS + 1, size=(300, len(NAMES)))
+    return Records(model, method, "a prior", NAMES, ranks, ("drawn",) * 300 + ("no mode",) * refused)
+
+
+def tree(*records):
+    return {
+        "schema": 1,
+        "command": "make sbc",
+        "seed": 1,
+        "versions": {"numpy": "2.5"},
+        **judge(records),
+        "seconds": {"all": 120.0},
+    }
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    high = uniform("lda", "laplace")
+    high.ranks[:, 0] = high.ranks[:, 0] // 2  # the truth stands below the draws
+    return tree(uniform("lda", "exact"), high, uniform("qda", "corrected", refused=7))
+
+
+def test_right_and_wrong_are_told_apart(numbers):
+    page = " ".join(render(numbers).split())
+    assert "The exact posterior holds, for lda." in page
+    assert "The corrected posterior holds, for qda." in page
+    assert "no answer, and said so, for some data sets: qda 7 of 307" in page
+    assert "Laplace leaves the bands for 1 of 1 models" in page
+    assert re.search(r"Outside the bands: lda 1 of 3, most mu\[0\] \(too high by 0\.\d\d sd", page)
+
+
+def test_a_method_that_must_hold_and_does_not_is_red():
+    wrong = uniform("lda", "mcmc")
+    wrong.ranks[:, 2] = 40 + wrong.ranks[:, 2] // 5
+    numbers = tree(wrong)
+    assert not numbers["holds"]
+    assert 'class="light red"' in render(numbers)
+    assert "The sampled posterior leaves the bands." in render(numbers)
+    assert "too wide" in render(numbers)
+
+
+def test_it_is_reproducible_small_and_stands_alone(numbers):
+    page = render(numbers)
+    assert page == render(json.loads(json.dumps(numbers)))
+    assert not re.search(r"(src|href)=\"(?!#|data:)", page)
+    assert page.count("<svg") == 3
+    assert len(page) < 40_000
+    assert "prefers-color-scheme: dark" in page
+
+
+def test_curves_stay_within_their_plot(numbers):
+    for view, body in re.findall(r'viewBox="0 0 (\d+ \d+)"[^>]*>(.*?)</svg>', render(numbers), flags=re.DOTALL):
+        width, height = map(int, view.split())
+        for start in re.findall(r"M(\d+) (\d+)l([^MLz\"]*)", body):
+            steps = np.array(re.findall(r"-?\d+", start[2]), dtype=int).reshape(-1, 2)
+            points = np.array(start[:2], dtype=int) + np.cumsum(steps, axis=0)
+            assert (points >= 0).all()
+            assert (points <= [width, height]).all()
+
+
+def test_parts_without_numbers_are_left_out(tmp_path, numbers, monkeypatch):
+    (tmp_path / "sbc.json").write_text(json.dumps(numbers), encoding="utf-8")
+    page = write_page(tmp_path).read_text(encoding="utf-8")
+    assert 'id="sbc"' in page
+    assert 'id="calibration"' not in page
+    module = types.ModuleType("proof.calibration_section")
+    module.section = lambda data: f"<h2>{data['title']}</h2>"
+    monkeypatch.setitem(sys.modules, "proof.calibration_section", module)
+    (tmp_path / "sbc.json").unlink()
+    (tmp_path / "calibration.json").write_text('{"title": "Real data"}', encoding="utf-8")
+    page = write_page(tmp_path).read_text(encoding="utf-8")
+    assert "<h2>Real data</h2>" in page
+    assert 'id="sbc"' not in page
