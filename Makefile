@@ -22,10 +22,10 @@ browser:
 	@.ci/install-chromium
 
 test: $(STAMP) browser ## Run the tests (all but those marked slow)
-	$(PYTEST) --numprocesses 2
+	$(PYTEST) --numprocesses 2 --dist loadgroup
 
 test-all: $(STAMP) browser ## Run all tests, the slow ones too
-	$(PYTEST) --numprocesses 2 -m "slow or not slow"
+	$(PYTEST) --numprocesses 2 --dist loadgroup -m "slow or not slow"
 
 lint: $(STAMP) ## Check format, style and types
 	$(BIN)/ruff format --check .

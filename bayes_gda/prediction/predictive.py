@@ -31,7 +31,9 @@ def row_blocks(n: int, width: int) -> Iterator[slice]:
 
 def log_class_probabilities(log_joint: Floats) -> Floats:
     """Normalise log p(x, y=k) (…, K) to log p(y=k | x), stable however far out x lies."""
-    out: Floats = log_joint - logsumexp(log_joint, axis=-1, keepdims=True)
+    # The largest goes first: beside a log density of −1e9 the sum's own logarithm would be lost to rounding.
+    relative = log_joint - log_joint.max(axis=-1, keepdims=True)
+    out: Floats = relative - logsumexp(relative, axis=-1, keepdims=True)
     return out
 
 
