@@ -1,5 +1,7 @@
 """Checks of numeric arguments: each returns the cleaned value, read-only, or raises one line that says what to do."""
 
+import reprlib
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,27 @@ def frozen(a: ArrayLike) -> Floats:
     return out
 
 
+def numbers(name: str, value: ArrayLike, *, error: type[BayesGDAError] = DataError) -> Floats:
+    """Return `value` as a float64 array of any shape, NaN and inf among them; copied only if need be."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # text, ragged lists, whole numbers beyond 1.8e308
+        raise error(f"`{name}` must be numeric; got {_short(value)}.") from None
+
+
+def rectangle(name: str, value: ArrayLike, *, error: type[BayesGDAError] = DataError) -> NDArray[Any]:
+    """Return `value` as an array of whatever type its entries have."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise error(f"`{name}` must be an array; got rows of different lengths, {_short(value)}.") from None
+
+
 def positive(name: str, value: ArrayLike, *, infinite: bool = False, error: type[BayesGDAError] = PriorError) -> Floats:
     """Return `value` as an array of numbers > 0; `infinite` also admits inf."""
-    array = _numbers(name, value, error)
+    array = frozen(numbers(name, value, error=error))
     good = (array > 0) & (np.isfinite(array) | infinite)
     if not good.all():
         rule = "greater than 0" if infinite else "finite and greater than 0"
@@ -27,19 +47,45 @@ def positive(name: str, value: ArrayLike, *, infinite: bool = False, error: type
     return array
 
 
-def finite(name: str, value: ArrayLike, *, error: type[BayesGDAError] = PriorError) -> Floats:
-    """Return `value` as an array of finite numbers."""
-    array = _numbers(name, value, error)
-    good = np.isfinite(array)
+def positive_number(name: str, value: Any, *, infinite: bool = False, error: type[BayesGDAError] = PriorError) -> float:
+    """Return `value` as one number > 0; `infinite` also admits inf."""
+    array = positive(name, value, infinite=infinite, error=error)
+    if array.ndim:
+        raise error(f"`{name}` must be a single number; got shape {array.shape}.")
+    return float(array)
+
+
+def whole(name: str, value: Any, least: int, *, error: type[BayesGDAError] = DataError) -> int:
+    """Return `value` as a whole number that is at least `least`."""
+    if not isinstance(value, Integral):
+        raise error(f"`{name}` must be a whole number, at least {least}; got {_short(value)}.")
+    if value < least:
+        raise error(f"`{name}` must be at least {least}; got {value}.")
+    return int(value)
+
+
+def inside_unit(name: str, value: Any, *, hint: str = "", error: type[BayesGDAError] = DataError) -> float:
+    """Return `value` as a number strictly between 0 and 1."""
+    if not isinstance(value, int | float | np.number) or not 0 < value < 1:
+        got = f"{float(value):g}" if isinstance(value, float) else _short(value)
+        raise error(f"`{name}` must lie between 0 and 1; got {got}.{hint}")
+    return float(value)
+
+
+def finite(name: str, value: ArrayLike, *, largest: float = np.inf, error: type[BayesGDAError] = PriorError) -> Floats:
+    """Return `value` as an array of finite numbers, none beyond ±`largest`."""
+    array = frozen(numbers(name, value, error=error))
+    good = np.isfinite(array) & (np.abs(array) <= largest)
     if not good.all():
-        raise error(f"`{name}` must be finite; got {_first_bad(array, good)}.")
+        rule = f"within ±{largest:g}" if np.isfinite(array).all() else "finite"
+        raise error(f"`{name}` must be {rule}; got {_first_bad(array, good)}.")
     return array
 
 
 def covariance(name: str, value: ArrayLike, *, error: type[BayesGDAError] = PriorError) -> Floats:
     """Return `value` as a symmetric positive-definite matrix."""
     array = finite(name, value, error=error)
-    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+    if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise error(f"`{name}` must be a square matrix; got shape {array.shape}.")
     # Rounding leaves asymmetries of a few ulps of the largest entry; more than that is a mistake.
     if not np.allclose(array, array.T, rtol=1e-10, atol=1e-12 * np.abs(array).max()):
@@ -95,11 +141,9 @@ def check_rows(name: str, value: ArrayLike, n: int) -> Floats:
     return array
 
 
-def _numbers(name: str, value: ArrayLike, error: type[BayesGDAError]) -> Floats:
-    try:
-        return frozen(value)
-    except (TypeError, ValueError):
-        raise error(f"`{name}` must be numeric; got {value!r}.") from None
+def _short(value: Any) -> str:
+    """A value in one line that is no longer than others."""
+    return reprlib.repr(value).replace("\n", " ")
 
 
 def _first_bad(array: Floats, good: Any) -> str:

@@ -2,6 +2,7 @@
 
 import json
 
+import rich
 from typer.testing import CliRunner
 
 from bayes_gda.cli.commands import app
@@ -11,7 +12,10 @@ CHARSET = "utf-8"
 
 def run(*args, code=0):
     """Run a command that shall leave with `code`; what went wrong is one line, and no traceback."""
-    result = CliRunner(charset=CHARSET).invoke(app, [str(a) for a in args], prog_name="bayes-gda")
+    try:
+        result = CliRunner(charset=CHARSET).invoke(app, [str(a) for a in args], prog_name="bayes-gda")
+    finally:
+        rich.reconfigure()  # a command that samples sends rich's bars to stderr, for as long as its process lives
     assert result.exit_code == code, (result.exit_code, result.stdout, result.stderr, result.exception)
     assert "Traceback" not in result.stdout + result.stderr
     if code in (2, 70):

@@ -8,7 +8,7 @@ from bayes_gda.store import files, formats
 
 
 def write_format_1(content: formats.Content, path) -> None:
-    """Format 1: group `model`, attribute `state`, other names, no parameter `missing`, no notes on the groups of the posterior."""
+    """Format 1: group `model`, attribute `state`, other names, no `missing`, no notes on the posterior's groups."""
     record = content.record
     state = {
         "class": record["estimator"],

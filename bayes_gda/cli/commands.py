@@ -80,16 +80,17 @@ def report(
     """Write a report on DATA: conclusions, diagnostics, calibration, decisions, comparison of models."""
     from pathlib import Path
 
-    from bayes_gda.cli import reports
-
     name = data.removeprefix("example:") if data.startswith("example:") else Path(data).name.split(".")[0]
     folder = outputs.check_report_folder(out if out is not None else str(Path("reports") / (name or "report")))
+    chosen, size = _names(models), _size(test_size)
     rows, costs = _read(data, target, categorical, drop, missing), None
     if cost is not None:
         costs = _costs(cost, rows.class_names)
+    from bayes_gda.cli import reports
+
     settings: dict[str, Any] = {
-        "models": _names(models),
-        "test_size": _size(test_size),
+        "models": chosen,
+        "test_size": size,
         "costs": None if costs is None else costs.matrix,
         "quick": quick,
         "sampler": sampler.value,
@@ -98,6 +99,7 @@ def report(
         "random_seed": seed,
         "data_name": data,
         "target": target,
+        "table_options": _options(target, categorical, drop, missing).words(),
     }
     with outputs.progress("Report") as advance:
         made = reports.write(rows, folder, {**settings, "progress": advance})
@@ -111,7 +113,7 @@ def report(
 
 @app.command()
 def fit(
-    data: o.Data,
+    data: o.DataOrFolder,
     model: Annotated[
         o.Model,
         typer.Option(
@@ -196,21 +198,22 @@ def predict(
 ) -> None:
     """Predict the rows of NEW: class, probabilities with credible intervals, and decisions under costs.
 
-    The intervals say how well each probability is known. Far from all training rows the probability of a Gaussian
-    model, which also weighs parameters by how well they explain the row, may leave its interval.
+    The intervals say how well each probability is known. Far from all training
+    rows the probability of a Gaussian model, which also weighs parameters by how
+    well they explain the row, may leave its interval.
     """
     outputs.check_file(out, inputs=[model, new])
-    from bayes_gda.cli import rows
-    from bayes_gda.cli.fits import model_name
-    from bayes_gda.cli.inputs import read_new_rows
-    from bayes_gda.store import load, load_encoding
-
     if not 0 <= interval < 1:
         raise DataError(f"`--interval` must be at least 0 and below 1; got {interval:g}. Use 0.9 for 90 %.")
     if novel is not None and not 0 < novel < 1:
         raise DataError(f"`--novel` must lie between 0 and 1; got {novel:g}. Use 0.01 for one false alarm in 100 rows.")
     if worth and missing is not o.NewMissing.use:
         raise DataError("`--worth` is about rows with missing values. Add: --missing use")
+    from bayes_gda.cli import rows
+    from bayes_gda.cli.fits import model_name
+    from bayes_gda.cli.inputs import read_new_rows
+    from bayes_gda.store import load, load_encoding
+
     estimator = load(model)
     encoding = rows.model_encoding(estimator, load_encoding(model))
     costs = None if cost is None else _costs(cost, estimator.classes_.tolist())
@@ -240,13 +243,14 @@ def compare(
     seed: o.Seed = 0,
 ) -> None:
     """Compare models on DATA: leave-one-out with stacking weights, held-out rows, evidence, and what they say."""
+    chosen, size = _names(models), _size(test_size)
     rows = _read(data, target, categorical, drop, missing)
     from bayes_gda.cli import fits, scores
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed)
-    names = _names(models) or fits.default_models(rows.K, gaps=rows.has_missing)
+    names = chosen or fits.default_models(rows.K, gaps=rows.has_missing)
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
-        result = scores.compare(rows, names, _size(test_size), how, advance)
+        result = scores.compare(rows, names, size, how, advance)
     if json:
         outputs.write_json(scores.as_json(result, data))
     else:
@@ -275,7 +279,7 @@ def check(
 @app.command()
 def examples(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", show_default=False, help="The example to write; none lists them.")
+        str | None, typer.Argument(metavar="NAME", show_default=False, help="The example to write; none lists them.")
     ] = None,
     out: o.Rows = None,
     json: o.Json = False,
@@ -307,7 +311,7 @@ def simulate(
     what: Annotated[
         o.Simulation,
         typer.Argument(
-            metavar="[WHAT]",
+            metavar="WHAT",
             help="gaussian, with drawn means and covariances, or a textbook simulation: "
             "lda-mixture, qda-mixture, three-spheres.",
         ),

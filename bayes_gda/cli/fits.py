@@ -96,7 +96,7 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
 
 
 def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
-    """Fit a model to complete rows.
+    """Fit a model to rows.
 
     Parameters
     ----------
@@ -110,13 +110,18 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
     import pandas as pd
 
     estimator = make_estimator(name, data.K, how)
-    if data.has_missing and not estimator._takes_gaps:
-        raise DataError(f"`--missing keep` is for lda, qda and naive; got {name}. Use --missing drop.")
+    check_gaps(name, data)
     data.require_rows(2, name, remedy="Merge classes or add rows.")
     # One who fits by name wants the name of the column in a message, which a frame carries.
     estimator.fit(pd.DataFrame(data.X, columns=list(data.feature_names)), labels_of(data))
     check_interrupted()
     return estimator
+
+
+def check_gaps(name: str, data: Dataset) -> None:
+    """Raise if rows have gaps that a model does not take."""
+    if data.has_missing and name not in GAUSSIAN:
+        raise DataError(f"`--missing keep` is for lda, qda and naive; got {name}. Use --missing drop.")
 
 
 def model_name(estimator: BayesianClassifier) -> str:
@@ -219,7 +224,10 @@ def _shown(value: Any) -> str:
 
 
 def _with_error(value: float, error: float) -> str:
-    return number(value, 2) if not error > 0 else f"{value:.2f} ± {error:.2f}"
+    if not error >= 0.0005:  # exact, or as good as that
+        return number(value, 2)
+    digits = 2 if error >= 0.005 else 3
+    return f"{value:.{digits}f} ± {error:.{digits}f}"
 
 
 def _scale(text: str) -> float | str:

@@ -44,6 +44,12 @@ class TableOptions:
     drop: tuple[str, ...] = ()
     missing: str = "error"
 
+    def words(self) -> tuple[str, ...]:
+        """Return the options but the target as one would type them."""
+        columns = [("--categorical", name) for name in self.categorical] + [("--drop", name) for name in self.drop]
+        gaps = [("--missing", self.missing)] if self.missing != "error" else []
+        return tuple(word for pair in columns + gaps for word in pair)
+
 
 # ── Tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -86,7 +92,7 @@ def labels_of(data: Dataset) -> Any:
 
 def read_new_rows(path: str, encoding: Encoding) -> "pd.DataFrame":
     """Read a table that has every column of the encoding; those that are missing are all named at once."""
-    frame = read_frame(Path(path))
+    frame = _read_file(path)
     absent = [column.name for column in encoding.columns if column.name not in frame.columns]
     if absent:
         hint = columns_hint(absent[0], frame.columns) if len(absent) == 1 else f" It has {listed(frame.columns)}."
@@ -96,10 +102,18 @@ def read_new_rows(path: str, encoding: Encoding) -> "pd.DataFrame":
     return frame
 
 
+def _read_file(name: str) -> "pd.DataFrame":
+    """Read a file whole; a folder is for `fit`, which takes it in batches."""
+    path = Path(name)
+    if path.is_dir():
+        raise DataError(f"{name!r} is a folder, which only `fit` reads. Give a file.")
+    return read_frame(path)
+
+
 def _from_file(source: str, options: TableOptions) -> Dataset:
     if options.target is None:
         raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
-    frame = read_frame(Path(source))
+    frame = _read_file(source)
     for name in options.drop:
         if name not in frame.columns:
             raise DataError(f"`--drop` names no column: {name!r}.{columns_hint(name, frame.columns)}")

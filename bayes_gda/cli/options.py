@@ -69,14 +69,12 @@ class Simulation(StrEnum):
 _TABLE = "The table"
 _FIT = "The computation"
 
-Data = Annotated[
+_FILES = "A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather)"
+_EXAMPLES = "or example:NAME; `bayes-gda examples` lists the names."
+Data = Annotated[str, typer.Argument(metavar="DATA", show_default=False, help=f"{_FILES} {_EXAMPLES}")]
+DataOrFolder = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather) or example:NAME; `bayes-gda examples` lists "
-        "the names.",
-    ),
+    typer.Argument(metavar="DATA", show_default=False, help=f"{_FILES}, a folder of .parquet files, {_EXAMPLES}"),
 ]
 Target = Annotated[
     str | None,

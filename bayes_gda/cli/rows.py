@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_gda.cli.fits import model_name
 from bayes_gda.cli.inputs import Costs
 from bayes_gda.cli.outputs import Advance
 from bayes_gda.data.encoding import Column, Encoding
@@ -116,13 +117,12 @@ def predict_rows(
 
 
 def _check_able(estimator: BayesianClassifier, options: PredictOptions) -> None:
-    """Raise if only a model of the features could do what is asked."""
+    """Raise if the model cannot do what is asked."""
     asked = {"--missing use": options.missing == "use", "--novel": options.novel is not None, "--worth": options.worth}
     names = [name for name, given in asked.items() if given]
     if names and not isinstance(estimator, GENERATIVE):
         raise DataError(
-            f"`{names[0]}` needs a model of the features: lda, qda or naive; got {type(estimator).__name__}. "
-            "Fit one of these."
+            f"`{names[0]}` is for lda, qda and naive; got a model of {model_name(estimator)}. Fit one of these."
         )
 
 

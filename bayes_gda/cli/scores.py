@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import log_expit, log_softmax
 
 from bayes_gda.checks import Floats
-from bayes_gda.cli.fits import FitOptions, continuum_figures, fit_model, light, summary
+from bayes_gda.cli.fits import FitOptions, check_gaps, continuum_figures, fit_model, light, summary
 from bayes_gda.cli.outputs import Advance, number, show, show_table, show_verdict
 from bayes_gda.cli.shell import in_options
 from bayes_gda.data.table import Dataset
@@ -51,7 +51,7 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
     Parameters
     ----------
     data
-        Complete rows.
+        Rows; with gaps for models that take them.
     models
         Names of the models.
     test_size
@@ -61,6 +61,8 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
     advance
         Told of the progress.
     """
+    for name in models:  # before the first takes its time
+        check_gaps(name, data)
     train, test = data.split(test_size, how.seed)
     fitted: dict[str, BayesianClassifier] = {}
     entries: dict[str, ModelScore] = {}

@@ -73,7 +73,7 @@ def clean(text: Any) -> str:
 
 def in_options(text: str) -> str:
     """Return advice that names arguments of Python, such as inference='mcmc', in the words of the command line."""
-    return _ARGUMENT.sub(r"--\1 \2", text)
+    return _ARGUMENT.sub(r"--\1 \2", text).replace("`prior_scale`", "`--prior-scale`")
 
 
 def say(text: str) -> None:
@@ -99,7 +99,8 @@ def _explain(error: BaseException) -> int:
     if hasattr(error, "format_message"):  # Typer's, whose classes have moved between its versions
         context = getattr(error, "ctx", None)
         remedy = f" See: {context.command_path} --help" if context is not None else ""
-        say(f"Error: {_one_line(error.format_message()).rstrip('.')}.{remedy}")
+        message = _one_line(error.format_message()).replace(": Value error, ", ": ")  # newer ones say it twice
+        say(f"Error: {message.rstrip('.')}.{remedy}")
         return WRONG
     if isinstance(error, BayesGDAError):
         say(f"Error: {in_options(_one_line(error))}")

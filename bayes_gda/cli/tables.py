@@ -1,13 +1,14 @@
 """Fitting to a table that is read in batches, here or on a Dask cluster, with progress by rows."""
 
 import os
+import re
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayes_gda.cli.fits import FitOptions, fit_model, make_estimator
+from bayes_gda.cli.fits import GAUSSIAN, FitOptions, fit_model, make_estimator
 from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
 from bayes_gda.data.batches import Source, open_batches
@@ -18,6 +19,8 @@ from bayes_gda.estimators.base import BayesianClassifier
 # A file of more than this share of the memory is read in batches: text takes up to four times its size as a data frame,
 # and a fit holds its rows once more.
 LARGE = 1 / 8
+# Host and port. What is no address is told here: a Dask client that fails on it takes 20 s to close, with a traceback.
+ADDRESS = re.compile(r"((tcp|tls|ucx|wss?)://)?[^/\s]+:\d{1,5}/?")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +75,16 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
         raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
     if options.missing == "keep":
         raise DataError("`--missing keep` is for tables read whole; got one read in batches. Use --missing drop.")
+    if cluster is not None and not ADDRESS.fullmatch(cluster):
+        raise DataError(f"`--cluster` must be an address such as tcp://10.0.0.1:8786; got {cluster!r}.")
+    if cluster is None and Path(source).is_dir() and not any(path.is_file() for path in Path(source).rglob("[!._]*")):
+        raise DataError(f"The folder {source!r} holds no Parquet files. Check the path.")
+    methods = ("auto", "exact") if name in (*GAUSSIAN, "rda") else ("auto", "laplace")
+    if how.inference not in methods:
+        raise DataError(
+            f"`--inference` must be {' or '.join(methods)} for {name} on a table read in batches; got "
+            f"{how.inference}. Leave it out."
+        )
     asked: dict[str, Any] = {
         "categorical": options.categorical,
         "drop": options.drop,

@@ -9,7 +9,7 @@ Two sets of rows merge without a second look at the data (Chan, Golub & LeVeque 
 which is stable where the textbook's Σxxᵀ − n x̄x̄ᵀ cancels: each block is centred on its own mean before it is squared.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
@@ -18,7 +18,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, frozen, numbers, rectangle, whole
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import gram, in_threads, parts
 
@@ -27,6 +27,7 @@ from bayes_gda.linalg import gram, in_threads, parts
 # short calls make the threads wait for the interpreter's lock; 32768 is no faster; 65536 takes twice as long,
 # probably because OpenBLAS starts threads of its own for the mean of so long a class (from some 460 000 numbers).
 BLOCK = 16384
+TOO_LARGE = "`X` is too large: its squares overflow float64. Rescale the features."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +49,7 @@ class Moments:
     scatter: Floats
 
     def __post_init__(self) -> None:
-        count, mean, scatter = frozen(self.count), frozen(self.mean), frozen(self.scatter)
+        count, mean, scatter = (frozen(numbers(name, getattr(self, name))) for name in ("count", "mean", "scatter"))
         K, d = mean.shape if mean.ndim == 2 else (-1, -1)
         if count.shape != (K,) or scatter.shape != (K, d, d):
             raise DataError(
@@ -95,7 +96,7 @@ class Moments:
         sample_weight
             (n,) weights ≥ 0; a weight of 2 counts as two rows. None weighs every row 1.
         """
-        X, y, weight = _check_rows(X, y, K, sample_weight)
+        X, y, weight = _check_rows(X, y, whole("K", K, 0), sample_weight)
         n, d = X.shape
         codes = y.astype(np.int16) if K <= 2**15 else y  # NumPy sorts 16-bit codes by radix, five times as fast
 
@@ -118,7 +119,10 @@ class Moments:
     def from_chunks(cls, chunks: Iterable[tuple[ArrayLike, ...]], K: int) -> Self:
         """Take the moments of an iterator of chunks (X, y) or (X, y, weight), of which one is held at a time."""
         total: Self | None = None
-        for X, y, *weight in chunks:
+        for chunk in chunks:
+            if not isinstance(chunk, Sequence) or len(chunk) not in (2, 3):
+                raise DataError(f"Chunks must be (X, y) or (X, y, weight); got {type(chunk).__name__}.")
+            X, y, *weight = chunk
             part = cls.from_arrays(X, y, K, sample_weight=weight[0] if weight else None)
             total = part if total is None else total + part
         if total is None:
@@ -130,10 +134,14 @@ class Moments:
         self._check_alike(other)
         count = self.count + other.count
         share = np.divide(other.count, count, out=np.zeros_like(count), where=count > 0)
-        delta = other.mean - self.mean
-        mean = np.where((self.count > 0)[:, None], self.mean + share[:, None] * delta, other.mean)
-        between = (self.count * share)[:, None, None] * delta[:, :, None] * delta[:, None, :]
-        return type(self)(count, mean, self.scatter + other.scatter + between)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for below, and told in our own words
+            delta = other.mean - self.mean
+            mean = np.where((self.count > 0)[:, None], self.mean + share[:, None] * delta, other.mean)
+            between = (self.count * share)[:, None, None] * delta[:, :, None] * delta[:, None, :]
+            merged = type(self)(count, mean, self.scatter + other.scatter + between)
+        if self._is_finite and other._is_finite and not merged._is_finite:
+            raise DataError(TOO_LARGE)
+        return merged
 
     def __sub__(self, other: Self) -> Self:
         """Remove: the moments of the rows that remain. `(a + b) - b` is `a` up to rounding."""
@@ -150,14 +158,19 @@ class Moments:
         count = np.where(gone, 0.0, count)
         # From merge: with δ = x̄_b − x̄ (x̄ the mean of all), x̄_a = x̄ − (n_b/n_a) δ and S_a = S − S_b − (n n_b/n_a) δδᵀ.
         ratio = np.divide(other.count, count, out=np.zeros_like(count), where=~gone)
-        delta = other.mean - self.mean
-        mean = np.where(gone[:, None], 0.0, self.mean - ratio[:, None] * delta)
-        between = (self.count * ratio)[:, None, None] * delta[:, :, None] * delta[:, None, :]
-        scatter = np.where(gone[:, None, None], 0.0, self.scatter - other.scatter - between)
+        with np.errstate(over="ignore", invalid="ignore"):
+            delta = other.mean - self.mean
+            mean = np.where(gone[:, None], 0.0, self.mean - ratio[:, None] * delta)
+            between = (self.count * ratio)[:, None, None] * delta[:, :, None] * delta[:, None, :]
+            scatter = np.where(gone[:, None, None], 0.0, self.scatter - other.scatter - between)
         variances = np.diagonal(scatter, axis1=1, axis2=2)
         if (variances < -1e-8 * np.diagonal(self.scatter, axis1=1, axis2=2)).any():
             raise DataError("Those rows were never added: removing them would leave a negative sum of squares.")
         return type(self)(count, mean, scatter)
+
+    @property
+    def _is_finite(self) -> bool:
+        return all(np.isfinite(part).all() for part in (self.count, self.mean, self.scatter))
 
     def _check_alike(self, other: Self) -> None:
         if self.mean.shape != other.mean.shape:
@@ -201,13 +214,13 @@ def _add_block(
 def _check_rows(
     X: ArrayLike, y: ArrayLike, K: int, sample_weight: ArrayLike | None
 ) -> tuple[Floats, NDArray[np.intp], Floats | None]:
-    X = np.asarray(X)
+    X = rectangle("X", X)
     if X.dtype.kind not in "fiub":
         raise DataError(f"`X` must hold real numbers; got dtype {X.dtype}.")
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise DataError(f"`X` must be 2-d; got shape {X.shape}. Use X[:, None] for one feature.")
-    codes = np.asarray(y)
+    codes = rectangle("y", y)
     if codes.shape != (len(X),):
         raise DataError(f"`y` must have one code a row, shape ({len(X)},); got {codes.shape}.")
     if codes.dtype.kind not in "iub":
@@ -219,11 +232,13 @@ def _check_rows(
         raise DataError(f"`y` must lie in 0…{K - 1}; got {codes.min()}…{codes.max()}.")
     if sample_weight is None:
         return X, codes, None
-    weight = np.asarray(sample_weight, dtype=np.float64)
+    weight = numbers("sample_weight", sample_weight)
     if weight.shape != (len(X),):
         raise DataError(f"`sample_weight` must have shape ({len(X)},); got {weight.shape}.")
-    if not (np.isfinite(weight).all() and (weight >= 0).all()):
-        raise DataError("`sample_weight` must be finite and not negative.")
+    with np.errstate(over="ignore"):
+        total = weight.sum()
+    if not (np.isfinite(total) and (weight >= 0).all()):
+        raise DataError(f"`sample_weight` must be finite and not negative, and so must its sum; got {total:g} in all.")
     return X, codes, weight
 
 
@@ -235,4 +250,4 @@ def _check_finite(X: Floats, mean: Floats, scatter: Floats) -> None:
     if bad.size:
         count = int((~np.isfinite(X[:, bad[0]])).sum())
         raise DataError(f"`X` holds NaN or inf in column {bad[0]} ({count} rows). Drop those rows.")
-    raise DataError("`X` is too large: its squares overflow float64. Rescale the features.")
+    raise DataError(TOO_LARGE)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import entr, xlogy
 
-from bayes_gda.checks import Floats
+from bayes_gda.checks import Floats, numbers, whole
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.reliability import (
     Codes,
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 BINS = 15
 # Numbers drawn at a time when labels are simulated: 8 MB.
 BLOCK_ELEMENTS = 2**20
+# Differences beyond this have squares, and sums of squares, that no double holds.
+LARGEST = 1e150
 
 
 # ── Scores ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -80,14 +82,18 @@ def paired_difference(a_rows: ArrayLike, b_rows: ArrayLike) -> tuple[float, floa
 
     Scores of −inf on one side make mean and error infinite, on both sides nan.
     """
-    a, b = np.asarray(a_rows, dtype=np.float64), np.asarray(b_rows, dtype=np.float64)
+    a, b = numbers("a_rows", a_rows), numbers("b_rows", b_rows)
     if a.ndim != 1 or a.shape != b.shape or len(a) < 2:
         raise DataError(f"`a_rows` and `b_rows` must be (n,), of the same n ≥ 2; got shapes {a.shape} and {b.shape}.")
-    if not (np.isfinite(a).all() and np.isfinite(b).all()):
-        mean = float(a.sum()) - float(b.sum())
-        return mean, float("nan") if np.isnan(mean) else float("inf")
-    d = a - b
-    return float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
+    with np.errstate(over="ignore"):  # scores of −1e308 differ by as much as −inf does
+        if not (np.isfinite(a).all() and np.isfinite(b).all()):
+            mean = float(a.sum()) - float(b.sum())
+            return mean, float("nan") if np.isnan(mean) else float("inf")
+        d = a - b
+        mean, widest = float(d.mean()), float(np.abs(d).max())
+    if widest > LARGEST:
+        return mean, float("inf")
+    return mean, float(d.std(ddof=1) / np.sqrt(len(d)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +266,7 @@ def _bins(events: Events, bins: int) -> Codes:
     Edge b is the largest forecast not above the b/bins quantile, and belongs to the bin below: the bins of
     scikit-learn's `calibration_curve(strategy="quantile")`, but in whole numbers, where it may round a row away.
     """
-    if bins < 1:
-        raise DataError(f"`bins` must be at least 1; got {bins}.")
+    bins = whole("bins", bins, 1)
     rank = (events.n - 1) * np.arange(1, bins) // bins  # of the row at the edge, from 0
     edge = np.searchsorted(events.count.cumsum(), rank, side="right")
     cell = np.searchsorted(edge, np.arange(len(events.forecast)), side="left")
@@ -277,8 +282,7 @@ def _in_bins(events: Events, bins: int) -> Events:
 
 def _expected_ece(events: Events, cell: Codes, resamples: int, random_seed: int) -> float:
     """Mean ECE over labels drawn from the forecasts."""
-    if resamples < 1:
-        raise DataError(f"`resamples` must be at least 1; got {resamples}.")
+    resamples = whole("resamples", resamples, 1)
     rows = events.count.astype(np.intp)
     p = np.repeat(events.forecast, rows)
     starts = np.searchsorted(np.repeat(cell, rows), np.arange(cell[-1] + 1))
@@ -301,7 +305,7 @@ def interval_coverage(lower: ArrayLike, upper: ArrayLike, truth: ArrayLike) -> t
     The first axis counts independent simulations (S, …). Intervals of one simulation share its data, so the error is
     that of a mean of S shares. It is 0 if all cover; up to 3/S of the simulations may then still miss, at 95 %.
     """
-    low, high, true = (np.asarray(a, dtype=np.float64) for a in (lower, upper, truth))
+    low, high, true = (numbers(name, a) for name, a in (("lower", lower), ("upper", upper), ("truth", truth)))
     if not low.shape == high.shape == true.shape or low.ndim == 0 or len(low) < 2 or low.size == 0:
         raise DataError(
             "`lower`, `upper` and `truth` must have one shape, with at least 2 simulations along the first axis; "

@@ -15,6 +15,7 @@ from scipy.special import rel_entr
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
+from bayes_gda.evaluation.calibration import LARGEST
 from bayes_gda.evaluation.diagnostics import CONSTANT, scalars
 from bayes_gda.evaluation.distances import (
     FOLDS,
@@ -262,8 +263,9 @@ def _aligned(
                 "Compare methods of one model on the same data."
             )
         for label, x in by.items():
-            if x.size < FOLDS or not np.isfinite(x).all():
-                what = f"{x.size} draws" if x.size < FOLDS else "draws that are not finite"
+            if x.size < FOLDS or not (np.abs(x) <= LARGEST).all():
+                what = "draws beyond 1e150" if np.isfinite(x).all() else "draws that are not finite"
+                what = f"{x.size} draws" if x.size < FOLDS else what
                 raise DataError(f"Comparison takes at least {FOLDS} finite draws; {method!r} has {what} of {label!r}.")
     left_out = () if var_names is not None else tuple(name for name in names if name not in chosen)
     return draws, left_out
@@ -272,7 +274,8 @@ def _aligned(
 def _same(samples: Iterable[Floats]) -> bool:
     """Whether all draws of all samples are the same but for rounding."""
     ends = np.array([(x.min(), x.max()) for x in samples])
-    return bool(np.ptp(ends) <= CONSTANT * np.abs(ends).max())
+    # Squares of differences below 1/LARGEST are 0.
+    return bool(np.ptp(ends) <= max(CONSTANT * np.abs(ends).max(), 1 / LARGEST))
 
 
 def _measure(x: Floats, known: dict[tuple[tuple[int, ...], bytes], _Scalar]) -> _Scalar:
@@ -296,6 +299,8 @@ def _effective(x: Floats) -> float:
     # Standardised, because ArviZ takes a range below 1e-15 for constant.
     arviz: Any = array.array_stats
     worth = float(arviz.ess((x - x.mean()) / x.std(), method="mean"))
+    if np.isnan(worth):  # chains of three draws or fewer, in which autocorrelation cannot be seen
+        worth = float(x.size)
     count = np.unique(x, return_counts=True)[1]
     return min(worth, x.size**2 / float((count.astype(float) ** 2).sum()))
 

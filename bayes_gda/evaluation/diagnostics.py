@@ -184,7 +184,7 @@ def diagnose(tree: "xr.DataTree", *, thresholds: Thresholds | None = None) -> Di
     if stats is None:
         check = "Check that all chains were drawn from one posterior, after their warm-up."
         findings += _mixing(table, chains, draws, check, limits)
-        notes.append("There is no `sample_stats`: R-hat and ESS alone were judged, which is all for independent draws.")
+        notes.append("There is no `sample_stats`: R-hat and ESS alone were judged.")
         notes += [lone] if chains == 1 else []
     else:
         tune = int((posterior.attrs | stats.attrs).get("tuning_steps", 0))
@@ -296,15 +296,16 @@ def _sampler_figures(stats: "xr.Dataset | None", limits: Thresholds) -> dict[str
     def figure(name: str, of: Callable[[Floats], Any]) -> Any:
         if stats is None or name not in stats or set(stats[name].dims) != {"chain", "draw"}:
             return None
-        return of(stats[name].transpose("chain", "draw").to_numpy().astype(np.float64))
+        # A stuck chain has one energy, and 0/0 for E-BFMI; figures that are no numbers count as low below.
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return of(stats[name].transpose("chain", "draw").to_numpy().astype(np.float64))
 
     share = figure("reached_max_treedepth", lambda a: float(a.mean()))
     if share is None:
         share = figure("tree_depth", lambda a: float((a >= limits.tree_depth).mean()))
-    with np.errstate(divide="ignore", invalid="ignore"):  # a stuck chain has one energy, and 0/0 for E-BFMI
-        e_bfmi = figure("energy", lambda a: _arviz().bfmi(a))
+    e_bfmi = figure("energy", lambda a: _arviz().bfmi(a))
     return {
-        "divergences": figure("diverging", lambda a: int(a.sum())),
+        "divergences": figure("diverging", lambda a: int((a > 0).sum())),
         "max_depth_share": share,
         "e_bfmi": e_bfmi,
         "acceptance": figure("acceptance_rate", lambda a: a.mean(axis=1)),

@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, frozen, numbers
 from bayes_gda.errors import DataError
+from bayes_gda.evaluation.calibration import LARGEST
 from bayes_gda.inference.psis import FEWEST, smooth
 from bayes_gda.prediction.predictive import BLOCK, log_class_probabilities, log_joint_per_draw
 
@@ -78,7 +79,13 @@ class Loo:
     def __post_init__(self) -> None:
         for name in ("pointwise", "fitted", "pareto_k", "log_probabilities"):
             if (value := getattr(self, name)) is not None:
-                object.__setattr__(self, name, frozen(value))
+                object.__setattr__(self, name, frozen(numbers(name, value)))
+        if self.pointwise.ndim != 1 or len(self.pointwise) == 0 or self.fitted.shape != self.pointwise.shape:
+            shapes = f"{self.pointwise.shape} and {self.fitted.shape}"
+            raise DataError(f"`pointwise` and `fitted` must both be (n,), one entry a row; got {shapes}.")
+        # A density of e^(−1e150) is none, and squares of larger numbers overflow.
+        if not ((np.abs(self.pointwise) <= LARGEST) | np.isneginf(self.pointwise)).all():
+            raise DataError(f"`pointwise` must hold log densities, within ±{LARGEST:g} or −inf. Check the densities.")
 
     @property
     def n(self) -> int:
@@ -98,7 +105,7 @@ class Loo:
     @property
     def p_eff(self) -> float:
         """Effective number of parameters: what the fit to all rows gains over elpd."""
-        return float(self.fitted.sum() - self.elpd)
+        return float(self.fitted.sum()) - self.elpd
 
     @property
     def bad(self) -> Codes:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, frozen, numbers, rectangle
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.evaluation.calibration import brier_rows, paired_difference
+from bayes_gda.evaluation.calibration import LARGEST, brier_rows, paired_difference
 from bayes_gda.evaluation.loo import Kind, Loo
 from bayes_gda.evaluation.reliability import SUM_TOLERANCE
 from bayes_gda.evaluation.stacking import pseudo_bma_weights, stacking_weights
@@ -62,10 +62,10 @@ class Evidence:
     def __post_init__(self) -> None:
         if self.of not in ("joint", "conditional"):
             raise DataError(f"`of` must be 'joint', for p(X, y), or 'conditional', for p(y | X); got {self.of!r}.")
-        if not (np.isfinite(self.log_value) and self.error >= 0):
-            raise DataError(
-                f"`log_value` must be finite and `error` at least 0; got {self.log_value} and {self.error}."
-            )
+        value, error = numbers("log_value", self.log_value), numbers("error", self.error)
+        if value.ndim or error.ndim or not (np.isfinite(value) and error >= 0):
+            got = f"{value.tolist()} and {error.tolist()}"
+            raise DataError(f"`log_value` must be finite and `error` at least 0; got {got}.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,7 +240,7 @@ def kfold(
 
 def _grounds(entries: Mapping[str, ModelScore], y: ArrayLike | None, y_test: ArrayLike | None) -> list[_Ground]:
     """Return the three grounds, checked: the models on each have been scored on the same rows."""
-    codes = {name: None if value is None else np.asarray(value) for name, value in (("y", y), ("y_test", y_test))}
+    codes = {name: None if value is None else rectangle(name, value) for name, value in (("y", y), ("y_test", y_test))}
     grounds = []
     for title, part, which in (
         ("leave-one-out", "loo", "y"),
@@ -318,8 +318,10 @@ def _sum_and_error(rows: Floats) -> tuple[float, float]:
 def _difference(ground: _Ground, a: str, b: str) -> tuple[float, float]:
     """Return elpd of a less that of b, and the standard error of paired rows."""
     n = len(ground.rows[a])
-    if a == b or n < 2:
-        return float(ground.rows[a].sum() - ground.rows[b].sum()), 0.0 if a == b else float("nan")
+    if a == b:
+        return 0.0, 0.0
+    if n < 2:
+        return float(ground.rows[a].sum()) - float(ground.rows[b].sum()), float("nan")
     mean, error = paired_difference(ground.rows[a], ground.rows[b])
     return n * mean, n * error
 
@@ -380,14 +382,17 @@ def _warnings(ground: _Ground, entries: Mapping[str, ModelScore]) -> Iterator[st
 
 
 def _check_log_probabilities(name: str, value: ArrayLike) -> Floats:
-    log_P = frozen(value)
+    log_P = numbers(name, value)
+    log_P = frozen(np.where(log_P < -LARGEST, -np.inf, log_P))  # e^(−1e150) is 0, and sums of more could overflow
     if log_P.ndim != 2 or len(log_P) == 0 or log_P.shape[1] < 2:
         raise DataError(f"`{name}` must be (n, K) log probabilities of two classes or more; got shape {log_P.shape}.")
-    off = np.abs(np.expm1(logsumexp(log_P, axis=1)))
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no logarithm of a probability may be of any size
+        off = np.abs(np.expm1(logsumexp(log_P, axis=1)))
+        total = np.exp(log_P).sum(axis=1)
     if not (off <= SUM_TOLERANCE).all():
         row = int(np.where(np.isnan(off), np.inf, off).argmax())
         raise DataError(
-            f"`{name}` must be log probabilities; those of row {row} sum to {np.exp(log_P[row]).sum():.6g}, not 1. "
+            f"`{name}` must be log probabilities; those of row {row} sum to {total[row]:.6g}, not 1. "
             "Take logs, or normalise."
         )
     return log_P

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from scipy.special import ndtri, xlogy
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, frozen, inside_unit, numbers, rectangle, whole
 from bayes_gda.errors import DataError
 
 Codes = NDArray[np.intp]
@@ -56,7 +56,7 @@ END_ROWS = 0.5
 def check_forecasts(P: ArrayLike, y: ArrayLike) -> tuple[Floats, Codes]:
     """Return probabilities (n, K) and class codes (n,), checked."""
     P = check_probabilities(P)
-    codes = np.asarray(y)
+    codes = rectangle("y", y)
     n, K = P.shape
     if codes.shape != (n,):
         raise DataError(f"`y` must hold one code for each of the {n} rows of `P`; got shape {codes.shape}.")
@@ -71,7 +71,7 @@ def check_forecasts(P: ArrayLike, y: ArrayLike) -> tuple[Floats, Codes]:
 
 def check_probabilities(P: ArrayLike) -> Floats:
     """Return probabilities (n, K) whose rows sum to one, checked."""
-    array = np.asarray(P, dtype=np.float64)
+    array = numbers("P", P)
     if array.ndim != 2 or array.shape[0] == 0 or array.shape[1] < 2:
         raise DataError(
             f"`P` must be (n, K) with at least one row and two classes; got shape {array.shape}. "
@@ -88,7 +88,7 @@ def check_probabilities(P: ArrayLike) -> Floats:
 def one_class(P: ArrayLike, y: ArrayLike, k: int) -> tuple[Floats, Floats]:
     """Return the forecasts (n,) of class `k` and the outcomes [y = k] (n,)."""
     P, y = check_forecasts(P, y)
-    if not 0 <= k < P.shape[1]:
+    if whole("k", k, 0) >= P.shape[1]:
         raise DataError(f"`k` must be a class code in 0…{P.shape[1] - 1}; got {k}.")
     return P[:, k], (y == k).astype(np.float64)
 
@@ -135,7 +135,7 @@ class Events:
 def tally(p: ArrayLike, outcome: ArrayLike) -> Events:
     """Count outcomes (n,) of 0 and 1 by their forecasts `p` (n,)."""
     array = _check_vector(p)
-    z = np.asarray(outcome, dtype=np.float64)
+    z = numbers("outcome", outcome)
     if z.shape != array.shape:
         raise DataError(f"`outcome` must have the shape of `p`, {array.shape}; got {z.shape}.")
     if not ((z == 0) | (z == 1)).all():
@@ -263,7 +263,9 @@ def consistency_band(
     more only where draws tie, as they do at 0 and 1.
     """
     p = np.sort(_check_vector(p))
-    k = int((1 - _check_level(level)) / 2 * (resamples + 1) + 1e-9)  # 50, not 49, for (1 − .9)/2 · 1000
+    k = int(
+        (1 - _check_level(level)) / 2 * (whole("resamples", resamples, 1) + 1) + 1e-9
+    )  # 50, not 49, for (1 − .9)/2 · 1000
     if k < 1:
         need = int(np.ceil(2 / (1 - level))) - 1
         raise DataError(f"`resamples` must be at least {need} for a level of {level:g}; got {resamples}.")
@@ -337,13 +339,11 @@ def _log_likelihood(h: Floats, c: Floats, value: Floats | None = None) -> Floats
 
 def _spread(m: int, points: int) -> Codes:
     """Indices of at most `points` of m forecasts, evenly spread, with both ends."""
-    if points < 2:
-        raise DataError(f"`points` must be at least 2; got {points}.")
-    return np.unique(np.linspace(0, m - 1, min(m, points)).round().astype(np.intp))
+    return np.unique(np.linspace(0, m - 1, min(m, whole("points", points, 2))).round().astype(np.intp))
 
 
 def _check_vector(p: ArrayLike) -> Floats:
-    array = np.asarray(p, dtype=np.float64)
+    array = numbers("p", p)
     if array.ndim != 1 or len(array) == 0:
         raise DataError(f"`p` must be (n,) with at least one row; got shape {array.shape}. Use `one_class(P, y, k)`.")
     return _within_unit("p", array)
@@ -357,6 +357,4 @@ def _within_unit(name: str, array: Floats) -> Floats:
 
 
 def _check_level(level: float) -> float:
-    if not 0 < level < 1:
-        raise DataError(f"`level` must lie between 0 and 1; got {level:g}. Use 0.9 for 90 %.")
-    return level
+    return inside_unit("level", level, hint=" Use 0.9 for 90 %.")

@@ -25,8 +25,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from bayes_gda.checks import Floats
+from bayes_gda.checks import Floats, numbers
 from bayes_gda.errors import DataError
+from bayes_gda.evaluation.calibration import LARGEST
 from bayes_gda.evaluation.diagnostics import CONSTANT, ESS_BAD, scalars
 from bayes_gda.evaluation.loo import FEWEST_DRAWS, good_k
 from bayes_gda.inference.psis import smooth
@@ -115,7 +116,7 @@ def power_weights(log_density: ArrayLike, alpha: float) -> PowerWeights:
     alpha
         Power above 0; 1 changes nothing.
     """
-    values = np.asarray(log_density, dtype=np.float64).reshape(-1)
+    values = numbers("log_density", log_density).reshape(-1)
     if not (np.isfinite(alpha) and alpha > 0):
         raise DataError(f"`alpha` must be finite and greater than 0; got {alpha}.")
     if len(values) < FEWEST_DRAWS or not np.isfinite(values).all():
@@ -305,7 +306,12 @@ def _read(tree: "xr.DataTree", var_names: Sequence[str] | None) -> tuple[dict[st
                 f"`var_names` must be variables of the posterior, {list(posterior.data_vars)}; got {absent}."
             )
         posterior = posterior[list(var_names)]
-    draws_of = {label: x for label, x in scalars(posterior).items() if np.ptp(x) > CONSTANT * np.abs(x).max()}
+    every = scalars(posterior)
+    for label, x in every.items():
+        if x.size < FEWEST_DRAWS or not (np.abs(x) <= LARGEST).all():
+            what = f"{x.size} draws" if x.size < FEWEST_DRAWS else "draws that are not finite, or beyond 1e150"
+            raise DataError(f"Power-scaling takes at least {FEWEST_DRAWS} finite draws; {label!r} has {what}.")
+    draws_of = {label: x for label, x in every.items() if np.ptp(x) > CONSTANT * np.abs(x).max()}
     if not draws_of:
         raise DataError("No parameter of the posterior varies; there is nothing to measure.")
     shape = next(iter(draws_of.values())).shape
@@ -330,7 +336,7 @@ def _total(dataset: "xr.Dataset", name: str) -> Floats:
 
 
 def _check_joint(log_joint: ArrayLike, S: int) -> Floats:
-    L = np.asarray(log_joint, dtype=np.float64)
+    L = numbers("log_joint", log_joint)
     if L.ndim not in (3, 4) or 0 in L.shape:
         raise DataError(f"`log_joint` must be (S, n, K) or (chains, draws, n, K); got shape {L.shape}.")
     L = L.reshape(-1, *L.shape[-2:])

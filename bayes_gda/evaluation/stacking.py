@@ -10,8 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize
 from scipy.special import softmax
 
-from bayes_gda.checks import Floats
+from bayes_gda.checks import Floats, numbers
 from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.evaluation.calibration import LARGEST
 
 # How far the mean log score may be from its maximum over the weights: sixth digit of what a report shows as third.
 STACKING_GAP = 1e-6
@@ -92,7 +93,7 @@ def pseudo_bma_weights(pointwise: ArrayLike, *, random_seed: int = 0) -> Floats:
 
 
 def _check_pointwise(pointwise: ArrayLike) -> Floats:
-    logs = np.asarray(pointwise, dtype=np.float64)
-    if logs.ndim != 2 or 0 in logs.shape or np.isnan(logs).any() or np.isposinf(logs).any():
+    logs = numbers("pointwise", pointwise)
+    if logs.ndim != 2 or 0 in logs.shape or not (logs <= LARGEST).all():
         raise DataError(f"`pointwise` must be (n, M) log densities, none of them nan; got shape {logs.shape}.")
-    return logs
+    return np.where(logs < -LARGEST, -np.inf, logs)  # a density of e^(−1e150) is 0

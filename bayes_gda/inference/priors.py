@@ -13,6 +13,8 @@ and for the weights of logistic and softmax regression
     HierarchicalScale  τ ~ N⁺(0, scale²),  w_j | τ ~ N(0, τ²) for the slopes
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -20,7 +22,7 @@ import numpy as np
 from scipy import stats
 from scipy.special import betaln
 
-from bayes_gda.checks import Floats, covariance, finite, frozen, positive, vector
+from bayes_gda.checks import Floats, covariance, finite, frozen, positive, positive_number, vector
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import PriorError
 
@@ -29,6 +31,16 @@ from bayes_gda.errors import PriorError
 DEFAULT_KAPPA = 0.01
 
 Seed = int | np.random.Generator | None
+
+
+@contextmanager
+def _within_floats() -> Iterator[None]:
+    """Say in our own words that draws overflow, or that a variance among them underflows."""
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except (FloatingPointError, np.linalg.LinAlgError):
+        raise PriorError("Draws of this prior leave the range of floats. Give scales nearer to 1.") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,13 +65,14 @@ class NIW:
     nu: float
 
     def __post_init__(self) -> None:
-        Psi = covariance("Psi", np.atleast_2d(self.Psi))
+        Psi = finite("Psi", self.Psi)
+        Psi = covariance("Psi", Psi if Psi.ndim else Psi[None, None])
         d = len(Psi)
         m = frozen(vector("m", finite("m", self.m), d))
-        nu = float(positive("nu", self.nu))
-        if nu <= d - 1:
+        nu = positive_number("nu", self.nu)
+        if nu - d + 1 <= 0:  # also if it exceeds d − 1 by less than rounding
             raise PriorError(f"`nu` must exceed d - 1 = {d - 1} for {d} features; got {nu:g}.")
-        _store(self, m=m, kappa=float(positive("kappa", self.kappa)), Psi=Psi, nu=nu)
+        _store(self, m=m, kappa=positive_number("kappa", self.kappa), Psi=Psi, nu=nu)
 
     @classmethod
     def default(cls, moments: Moments) -> Self:
@@ -73,6 +86,7 @@ class NIW:
         d = len(center)
         return cls(m=center, kappa=DEFAULT_KAPPA, Psi=np.diag(variance), nu=d + 2.0)
 
+    @_within_floats()
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` (size, d) and `Sigma` (size, d, d)."""
         rng = np.random.default_rng(random_seed)
@@ -110,6 +124,7 @@ class NIG:
         center, variance = _center_and_variance(moments)
         return cls(m=center, kappa=frozen(DEFAULT_KAPPA), a=frozen(1.5), b=frozen(variance / 2))
 
+    @_within_floats()
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` and `sigma2`, both (size, d)."""
         rng = np.random.default_rng(random_seed)
@@ -140,6 +155,7 @@ class Dirichlet:
         """Return α as a vector of length K."""
         return frozen(vector("alpha", self.alpha, K))
 
+    @_within_floats()
     def draw(self, size: int, K: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `pi` (size, K)."""
         return {"pi": np.random.default_rng(random_seed).dirichlet(self.vector(K), size=size)}
@@ -171,12 +187,14 @@ class LKJ:
     def __post_init__(self) -> None:
         scale = np.atleast_1d(positive("scale", self.scale))
         d = scale.size
+        if d == 0:
+            raise PriorError("`scale` must have an entry for each feature; got none.")
         _store(
             self,
             scale=frozen(vector("scale", scale, d)),
             m=frozen(vector("m", finite("m", self.m), d)),
             mean_scale=frozen(vector("mean_scale", positive("mean_scale", self.mean_scale), d)),
-            eta=float(positive("eta", self.eta)),
+            eta=positive_number("eta", self.eta),
         )
 
     @classmethod
@@ -198,6 +216,7 @@ class LKJ:
         beta = self.eta + (d - 1 - k) / 2
         return float(-np.sum((d - k) * ((2 * beta - 1) * np.log(2) + betaln(beta, beta))))
 
+    @_within_floats()
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` (size, d) and `Sigma` (size, d, d).
 
@@ -260,7 +279,9 @@ class Normal:
         prior keeps the posterior proper under perfect separation (after Gelman et al. 2008, with normal in place of
         Cauchy tails). The intercept is twice as free: sd 5 on the log-odds admits base rates of 1 in 10 000.
         """
-        return cls(scale=frozen([intercept_scale, *[prior_scale] * (m - 1)]))
+        slope = positive_number("prior_scale", prior_scale, infinite=True)
+        intercept = positive_number("intercept_scale", intercept_scale, infinite=True)
+        return cls(scale=frozen([intercept, *[slope] * (m - 1)]))
 
     @property
     def is_proper(self) -> bool:
@@ -282,9 +303,12 @@ class Normal:
         """Return S₀⁻¹ (m, m); a flat direction has zeros."""
         if self.covariance is not None:
             vector("covariance", np.diag(self.covariance), m)
-            P = np.linalg.inv(self.covariance)
-            return (P + P.T) / 2
-        return np.diag(self.scale_vector(m) ** -2.0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                # A positive definite matrix may still be singular to rounding, or too small to be inverted.
+                P = _inverse(self.covariance)
+                return _check_precision((P + P.T) / 2)
+        with np.errstate(over="ignore"):
+            return _check_precision(np.diag(self.scale_vector(m) ** -2.0))
 
     def log_normalizer(self, m: int) -> float:
         """Return log √|2πS₀| over the proper directions, so that log p(w) = −½(w−m₀)ᵀS₀⁻¹(w−m₀) − this."""
@@ -294,6 +318,7 @@ class Normal:
         scale = self.scale_vector(m)
         return float(np.sum(np.log(scale[np.isfinite(scale)]) + 0.5 * np.log(2 * np.pi)))
 
+    @_within_floats()
     def draw(self, size: int, m: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `w` (size, m)."""
         if not self.is_proper:
@@ -324,10 +349,11 @@ class HierarchicalScale:
     def __post_init__(self) -> None:
         _store(
             self,
-            scale=float(positive("scale", self.scale)),
-            intercept_scale=float(positive("intercept_scale", self.intercept_scale)),
+            scale=positive_number("scale", self.scale),
+            intercept_scale=positive_number("intercept_scale", self.intercept_scale),
         )
 
+    @_within_floats()
     def draw(self, size: int, m: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `tau` (size,) and `w` (size, m), the intercept first."""
         rng = np.random.default_rng(random_seed)
@@ -335,6 +361,19 @@ class HierarchicalScale:
         w = rng.standard_normal((size, m)) * tau[:, None]
         w[:, 0] = self.intercept_scale * rng.standard_normal(size)
         return {"tau": tau, "w": w}
+
+
+def _inverse(S: Floats) -> Floats:
+    try:
+        return np.linalg.inv(S)
+    except np.linalg.LinAlgError:
+        return np.full_like(S, np.inf)
+
+
+def _check_precision(P: Floats) -> Floats:
+    if not np.isfinite(P).all():
+        raise PriorError("The prior is too narrow: its precision leaves the range of floats. Use other units.")
+    return P
 
 
 def _center_and_variance(moments: Moments) -> tuple[Floats, Floats]:

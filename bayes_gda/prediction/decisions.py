@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp, softmax
 
-from bayes_gda.checks import Floats, finite
+from bayes_gda.checks import Floats, finite, numbers, rectangle, whole
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import for_blocks
 
@@ -41,6 +41,8 @@ SUM_TOLERANCE = 1e-6
 ROUNDING = 1e-12
 # Ulps that a probability may be off, beside those of the sum over classes: enough for a softmax.
 ULPS = 8
+# Sums over the rows of a table stay far from overflow.
+LARGEST_COST = 1e150
 REJECT = "reject"
 
 
@@ -140,11 +142,11 @@ def decide_with_draws(
     P = _check_probabilities("probabilities", probabilities, 2)
     problem = _check_problem(costs, P.shape, reject_cost, action_names)
     made = _decide(P, problem)
-    draws, (n, K), A = np.asarray(draws), P.shape, len(made.names)
+    draws, (n, K), A = rectangle("draws", draws), P.shape, len(made.names)
     if draws.ndim != 3 or draws.shape[1:] != (n, K) or len(draws) == 0:
         raise DataError(f"`draws` must be (S, {n}, {K}), the draws first; got shape {draws.shape}.")
     S = len(draws)
-    w = np.ones(S) if weights is None else np.asarray(weights)
+    w = np.ones(S) if weights is None else numbers("weights", weights)
     if w.shape not in ((S,), (S, n)):
         raise DataError(f"`weights` must be ({S},) or ({S}, {n}), as the draws; got shape {w.shape}.")
     optimal, value = np.empty((n, A)), np.empty(n)
@@ -216,7 +218,7 @@ def _check_problem(
     costs: ArrayLike, shape: tuple[int, ...], reject_cost: ArrayLike | None, action_names: Sequence[Any] | None
 ) -> _Problem:
     n, K = shape
-    C = finite("costs", costs, error=DataError)
+    C = finite("costs", costs, largest=LARGEST_COST, error=DataError)
     if C.ndim not in (2, 3) or C.shape[-1] != K or C.shape[-2] < 2 or (C.ndim == 3 and len(C) != n):
         raise DataError(f"`costs` must be (A, {K}) or ({n}, A, {K}), actions (A ≥ 2) by classes; got shape {C.shape}.")
     A = C.shape[-2]
@@ -225,7 +227,7 @@ def _check_problem(
         raise DataError(f"`action_names` must name the {A} rows of `costs`; got {len(names)} names.")
     reject = None
     if reject_cost is not None:
-        reject = finite("reject_cost", reject_cost, error=DataError)
+        reject = finite("reject_cost", reject_cost, largest=LARGEST_COST, error=DataError)
         if reject.shape not in ((), (n,)):
             raise DataError(f"`reject_cost` must be a number, or one for each of {n} rows; got shape {reject.shape}.")
         reject = np.broadcast_to(reject, (n,))
@@ -237,7 +239,7 @@ def _check_problem(
 
 def _check_probabilities(name: str, value: ArrayLike, ndim: int) -> Floats:
     """Return probabilities (…, K) with `ndim` axes whose last one sums to one."""
-    P = np.asarray(value, dtype=np.float64)
+    P = numbers(name, value)
     if P.ndim != ndim or P.size == 0 or P.shape[-1] < 2:
         raise DataError(f"`{name}` must be (n, K), n ≥ 1, K ≥ 2; got shape {P.shape}. Stack [1 − p, p] for one class.")
     # Written so that a nan fails.
@@ -251,9 +253,10 @@ def _check_probabilities(name: str, value: ArrayLike, ndim: int) -> Floats:
     return np.clip(P, 0.0, 1.0)
 
 
-def _shares(weights: NDArray[Any]) -> Floats:
+def _shares(weights: Floats) -> Floats:
     """Return weights (S, rows) as shares of each row (rows, S)."""
-    w, total = weights.T.astype(np.float64), weights.sum(axis=0, dtype=np.float64)
+    with np.errstate(over="ignore"):
+        w, total = weights.T, weights.sum(axis=0)
     if not ((w >= 0).all() and (total > 0).all() and np.isfinite(total).all()):
         raise DataError("`weights` must be finite, ≥ 0 and not all zero for a row. Use softmax(log_weights, axis=0).")
     return np.asarray(w / total[:, None])
@@ -296,7 +299,7 @@ class ThresholdCurve:
 
     def at(self, threshold: ArrayLike) -> Codes:
         """Return the index into the curve of any thresholds: `curve.cost[curve.at(0.3)]`."""
-        return np.asarray(np.searchsorted(self.thresholds, threshold, side="right") - 1)
+        return np.asarray(np.searchsorted(self.thresholds, numbers("threshold", threshold), side="right") - 1)
 
 
 def optimal_threshold(costs: ArrayLike) -> float:
@@ -305,7 +308,7 @@ def optimal_threshold(costs: ArrayLike) -> float:
     With costs[a, k], a false positive costs c_FP = costs[1, 0] − costs[0, 0] more than the right decision, and a
     false negative c_FN = costs[0, 1] − costs[1, 1].
     """
-    C = finite("costs", costs, error=DataError)
+    C = finite("costs", costs, largest=LARGEST_COST, error=DataError)
     if C.shape != (2, 2):
         raise DataError(f"`costs` must be (2, 2), actions by classes; got shape {C.shape}. Use `decide` for more.")
     false_positive, false_negative = C[1, 0] - C[0, 0], C[0, 1] - C[1, 1]
@@ -328,7 +331,7 @@ def threshold_curve(probabilities: ArrayLike, y: ArrayLike, costs: ArrayLike) ->
         (2, 2) loss of each decision under each class.
     """
     optimal, C = optimal_threshold(costs), np.asarray(costs, dtype=np.float64)
-    P, codes = _check_probabilities("probabilities", probabilities, 2), np.asarray(y)
+    P, codes = _check_probabilities("probabilities", probabilities, 2), rectangle("y", y)
     n, K = P.shape
     if K != 2:
         raise DataError(f"`probabilities` must have two columns for a threshold; got {K}. Use `decide` for more.")
@@ -375,9 +378,7 @@ class CostCurve:
 
 def cost_curve(curve: ThresholdCurve, *, points: int = 101) -> CostCurve:
     """Return the cost curve at `points` places, evenly spread."""
-    if points < 2:
-        raise DataError(f"`points` must be at least 2; got {points}.")
-    q = np.linspace(0.0, 1.0, points)
+    q = np.linspace(0.0, 1.0, whole("points", points, 2))
     best = np.array([(x * (1 - curve.tpr) + (1 - x) * curve.fpr).min() for x in q])
     # π₁c_FN : π₀c_FP = q : 1−q, so c_FP/(c_FP + c_FN) = π₁(1−q)/(π₁(1−q) + π₀q)
     pi = curve.prevalence

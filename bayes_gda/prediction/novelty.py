@@ -23,8 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import chdtrc, fdtrc, ndtri, stdtr
 
-from bayes_gda.checks import Floats
-from bayes_gda.errors import DataError
+from bayes_gda.checks import Floats, inside_unit
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.patterns import Mask, find_patterns
 from bayes_gda.inference.priors import Seed
@@ -100,8 +99,7 @@ def detect_novelty(source: Source, X: ArrayLike, *, false_alarm: float = 0.01, r
     random_seed
         Of the simulation that sets the threshold.
     """
-    if not 0 < false_alarm < 1:
-        raise DataError(f"`false_alarm` must lie between 0 and 1; got {false_alarm:g}.")
+    false_alarm = inside_unit("false_alarm", false_alarm)
     X = check_source(source, X)
     probability, threshold = np.ones((len(X), number_of_classes(source))), np.zeros(len(X))
     largest = _largest_simulated(source, _predictive_rows(source, SIMULATED, random_seed))

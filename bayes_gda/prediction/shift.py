@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import nnls
 from scipy.special import gammaincc, logsumexp
 
-from bayes_gda.checks import Floats, finite, frozen
+from bayes_gda.checks import Floats, finite, frozen, numbers, positive_number, whole
 from bayes_gda.errors import ConvergenceError, DataError, PriorError
 from bayes_gda.linalg import gram
 
@@ -129,6 +129,7 @@ def estimate_class_prior(
     old = _check_prior("old_prior", old_prior, K)
     if (old == 0).any():
         raise PriorError(f"`old_prior` must be positive; got 0 for class {int(old.argmin())}. Leave the class out.")
+    tolerance, max_iter = positive_number("tolerance", tolerance, error=DataError), whole("max_iter", max_iter, 0)
     log_r = _normalised(log_p, "as given") - np.log(old)
     # Rows scaled to a maximum of one: nothing overflows, and ℓ changes by the constant `offset`. Columns lie together
     # in memory, where NumPy sums in pairs: else ∂ℓ/∂π of a million rows is off by 2e-8, more than the tolerance.
@@ -229,7 +230,7 @@ def _normalised(log_p: Floats, when: str) -> Floats:
 
 def _check_log(value: ArrayLike) -> Floats:
     """Return log probabilities (…, K), finite or −inf."""
-    array = np.asarray(value, dtype=np.float64)
+    array = numbers("log_probabilities", value)
     if array.ndim == 0 or array.shape[-1] < 2:
         raise DataError(f"Log probabilities must be (…, K) with at least two classes; got shape {array.shape}.")
     if not (array < np.inf).all():
@@ -243,6 +244,8 @@ def _check_prior(name: str, value: ArrayLike, K: int) -> Floats:
         raise PriorError(f"`{name}` must hold a share for each of the {K} classes; got shape {prior.shape}.")
     if (prior < 0).any():
         raise PriorError(f"`{name}` must not be negative; got {prior.min():g}.")
-    if abs(prior.sum() - 1) > SUM_TOLERANCE:
-        raise PriorError(f"`{name}` must sum to one; it sums to {prior.sum():.6g}. Divide it by its sum.")
-    return np.asarray(prior / prior.sum())
+    with np.errstate(over="ignore"):
+        total = prior.sum()
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise PriorError(f"`{name}` must sum to one; it sums to {total:.6g}. Divide it by its sum.")
+    return np.asarray(prior / total)

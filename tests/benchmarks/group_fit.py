@@ -35,9 +35,9 @@ READING = (
     "for one."
 )
 # A fit that would take longer than this, in seconds, is left out, by extrapolation from a tenth of the rows.
-LIMIT = 20.0
+LIMIT = 10.0
 # Seconds that the rounds of one model at one size may take.
-BUDGET = 4.0
+BUDGET = 2.0
 # C of scikit-learn's ridge penalty that is our default prior on the slopes, sd 2.5.
 PENALTY = 6.25
 

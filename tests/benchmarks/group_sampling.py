@@ -35,8 +35,8 @@ TITLES = {
 # Times plain PyMC's effective draws a second that we want to reach.
 TARGETS = {"pima": 2.0, "breast-cancer": 8.0, "qda": 10.0, "qda-rowwise": 100.0}
 # A call that takes longer than this, in seconds, is given up, and its sampler has no further rows on that problem.
-PATIENCE = 240.0
-ROUNDS = 3
+PATIENCE = 180.0
+ROUNDS = 2
 # A first call, compilation included, beyond this many seconds is repeated only once: the whole run has half an hour.
 SLOW = 30.0
 

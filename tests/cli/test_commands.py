@@ -307,6 +307,10 @@ def test_report_hands_everything_on_and_strict_fails_on_red(folder, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     run("report", "example:iris")
     assert str(seen["out"]) == "reports/iris"
+    # What a report recommends can be typed as it stands.
+    run("report", folder / "mixed.csv", "-t", "kind", "--drop", "id", "--categorical", "ok", "--missing", "drop")
+    words = "--target kind --categorical ok --drop id --missing drop --model lda"
+    assert seen["settings"].command("fit", "--model", "lda").endswith(words)
 
 
 @pytest.mark.slow
@@ -326,7 +330,7 @@ BAD = {
     "no target": (["fit", "iris.csv", "-m", "lda", "-o", "x.nc"], "--target COLUMN"),
     "wrong target": (["fit", "iris.csv", "-t", "clas", "-m", "lda", "-o", "x.nc"], "Did you mean 'class'"),
     "no file": (["fit", "iriss.csv", "-t", "class", "-m", "lda", "-o", "x.nc"], "Did you mean 'iris.csv'"),
-    "a folder": (["fit", ".", "-t", "class", "-m", "lda", "-o", "x.nc"], "Cannot tell the type"),
+    "a folder": (["fit", ".", "-t", "class", "-m", "lda", "-o", "x.nc"], "Cannot read '.'"),
     "wrong model": (["fit", "iris.csv", "-t", "class", "-m", "logistic", "-o", "x.nc"], "3 classes. Use softmax"),
     "unknown model": (["fit", "iris.csv", "-t", "class", "-m", "tree", "-o", "x.nc"], "'tree' is not one of"),
     "unknown models": (["compare", "iris.csv", "-t", "class", "--models", "lda,tree"], "got 'tree'"),

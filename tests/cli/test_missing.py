@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from command_line import run, run_json
 
+from bayes_gda.cli import scores
 from bayes_gda.data.examples import load_example
 from bayes_gda.estimators import BayesianNaiveGaussian
 from bayes_gda.store import load
@@ -87,9 +88,12 @@ def test_models_that_take_gaps_are_compared(folder):
     for part in ("loo", "held_out"):
         assert len(found[part]) == 3
         assert all(-1 < line["elpd"] / found[n] < 0 for line in found[part] for n in [f"n_{rows[part]}"])
-    said = run(
-        "compare", folder / "pima.csv", "-t", "class", "--missing", "keep", "--models", "logistic", code=2
-    ).stderr
+
+
+def test_a_model_that_takes_no_gaps_is_refused_before_any_is_fitted(folder, monkeypatch):
+    monkeypatch.setattr(scores, "fit_model", None)
+    args = ("-t", "class", "--missing", "keep", "--models", "lda,logistic")
+    said = run("compare", folder / "pima.csv", *args, code=2).stderr
     assert "is for lda, qda and naive; got logistic" in said
 
 
@@ -103,9 +107,9 @@ BAD = {
     "gaps": (["predict", "naive.nc", "pima.csv"], "or --missing use to predict from what they have"),
     "use of a regression": (
         ["predict", "logistic.nc", "pima.csv", "--missing", "use"],
-        "needs a model of the features",
+        "is for lda, qda and naive; got a model of logistic. Fit one of these.",
     ),
-    "novel of a regression": (["predict", "logistic.nc", "pima.csv", "--novel", "0.1"], "`--novel` needs a model"),
+    "novel of a regression": (["predict", "logistic.nc", "pima.csv", "--novel", "0.1"], "`--novel` is for lda, qda"),
     "rate": (["predict", "naive.nc", "pima.csv", "--novel", "2"], "between 0 and 1; got 2"),
     "worth without use": (["predict", "naive.nc", "pima.csv", "--worth"], "Add: --missing use"),
     "report": (["report", "pima.csv", "-t", "class", "--missing", "keep"], "is not one of"),

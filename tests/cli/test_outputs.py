@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from bayes_gda.cli import outputs
+from bayes_gda.cli.fits import _with_error
 from bayes_gda.cli.shell import clean, in_options
 from bayes_gda.errors import DataError
 
@@ -107,6 +108,7 @@ def test_names_are_shown_as_text(capsys):
 def test_advice_is_in_the_words_of_the_command_line():
     assert in_options("Sample the posterior: inference='mcmc'.") == "Sample the posterior: --inference mcmc."
     assert in_options("Sample more: draws=450.") == "Sample more: --draws 450."
+    assert in_options("Give `prior_scale` a number.") == "Give `--prior-scale` a number."
 
 
 def test_a_table_goes_to_one_place(tmp_path, capsys):
@@ -125,3 +127,13 @@ def test_a_table_goes_to_one_place(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out) == {"n": 2, "out": None, "rows": rows}
     outputs.write_rows(table, str(path), {"n": 2}, "rows")
     assert json.loads(capsys.readouterr().out) == {"n": 2, "out": str(path)}
+
+
+def test_an_evidence_has_the_digits_that_its_error_allows():
+    assert [_with_error(-109.8874, error) for error in (0.0, np.nan, 0.0001, 0.0031, 0.014)] == [
+        "-109.89",
+        "-109.89",
+        "-109.89",
+        "-109.887 ± 0.003",
+        "-109.89 ± 0.01",
+    ]

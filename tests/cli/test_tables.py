@@ -19,6 +19,7 @@ def data(tmp_path_factory):
     df.loc[[3, 400], "x"] = np.nan
     df.to_csv(path / "t.csv", index=False)
     (path / "t").mkdir()
+    (path / "none").mkdir()
     for i in range(3):
         df[200 * i : 200 * (i + 1)].to_parquet(path / "t" / f"{i}.parquet")
     return path
@@ -70,8 +71,18 @@ def test_progress_counts_rows_and_passes():
         (("{}/t.csv", "--batches", "-t", "kind", "--missing", "keep"), "`--missing keep` is for tables read whole"),
         (("{}/t.csv", "--batches", "-t", "kind", "--drop", "no"), "`--drop` names no column: 'no'"),
         (("{}/t.csv", "--batches", "-t", "knd"), "Did you mean 'kind'"),
+        (("{}/t.csv", "--batches", "-t", "kind", "--inference", "mcmc"), "must be auto or exact for lda on a table"),
+        (("{}/t", "-t", "kind", "--cluster", "here"), "must be an address such as tcp://10.0.0.1:8786; got 'here'"),
+        (("{}/t", "-t", "kind", "--cluster", "http://a:80"), "must be an address such as tcp"),
+        (("{}/none", "-t", "kind"), "holds no Parquet files"),
     ],
 )
 def test_what_is_wrong_is_one_line(data, tmp_path, args, message):
     stderr = run("fit", *(a.format(data) for a in args), "-m", "lda", "-o", tmp_path / "m.nc", code=2).stderr
     assert message in stderr
+
+
+def test_only_fit_reads_a_folder(data, tmp_path):
+    run("fit", data / "t", "-t", "kind", "-m", "lda", "--missing", "drop", "-o", tmp_path / "m.nc")
+    for args in (("compare", data / "t", "-t", "kind"), ("predict", tmp_path / "m.nc", data / "t")):
+        assert "is a folder, which only `fit` reads" in run(*args, code=2).stderr

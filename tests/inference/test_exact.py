@@ -145,13 +145,13 @@ def density_of_draws(draws, x):
     return draws["pi"] * np.exp(log_p)
 
 
-def test_student_predictive_equals_the_mean_density_of_a_million_draws(fit):
+def test_student_predictive_equals_the_mean_density_of_many_draws(fit):
     X, y = simulate(d=2)
     posterior = fit(X, y, 3)
     points = X[:3]
     predictive = np.exp(posterior.log_joint(points))
     means, squares, S = np.zeros((3, 3)), np.zeros((3, 3)), 0
-    for seed in range(10):
+    for seed in range(4):
         draws = posterior.draw(100_000, random_seed=seed)
         for i, x in enumerate(points):
             density = density_of_draws(draws, x)
@@ -163,7 +163,7 @@ def test_student_predictive_equals_the_mean_density_of_a_million_draws(fit):
     assert (np.abs(means - predictive) < 4.5 * error).all()
     likely = predictive > 1e-3
     assert likely.sum() >= 3
-    assert (error < 0.002 * predictive)[likely].all()  # the power to see one per cent
+    assert (error < 0.0033 * predictive)[likely].all()  # the power to see 1.5 per cent
 
 
 def test_draws_have_the_posterior_means(fit):

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import cache
 
 import arviz_stats as azs
 import numpy as np
@@ -52,21 +53,28 @@ def scores(tree, truth):
             yield name, kind, z[sd > 0] if z.ndim else z
 
 
+@cache
+def sampled(name):
+    return sample(CASES[name][0](IRIS), **QUIET)
+
+
+@pytest.mark.xdist_group("sampled")
 @pytest.mark.parametrize("name", CASES)
 def test_mcmc_is_exact_for_conjugate_models(name):
-    build, posterior, prior = CASES[name]
-    tree = sample(build(IRIS), **QUIET)
-    truth = posterior(MOMENTS, prior.default(MOMENTS)).draw(200_000, random_seed=1)
+    _, posterior, prior = CASES[name]
+    tree = sampled(name)
+    truth = posterior(MOMENTS, prior.default(MOMENTS)).draw(50_000, random_seed=1)
     for variable, kind, z in scores(tree, truth):
         assert np.abs(z).max() < 4, (variable, kind)
     assert diagnose(tree).verdict == "good"
     assert tree["posterior"].attrs["incomplete"] == 0
 
 
+@pytest.mark.xdist_group("sampled")
 @pytest.mark.parametrize("name", CASES)
 def test_psis_loo_of_the_sampled_posterior_is_the_exact_one(name):
-    build, posterior, prior = CASES[name]
-    tree = sample(build(IRIS), draws=500, **QUIET)
+    _, posterior, prior = CASES[name]
+    tree = sampled(name)
     ours = psis_loo(tree["log_likelihood"]["y"].values.reshape(-1, IRIS.n), kind="joint")
     truth = exact_loo(posterior(MOMENTS, prior.default(MOMENTS)), IRIS.X, IRIS.y).joint
     good = ours.pareto_k < ours.threshold
@@ -208,7 +216,7 @@ def test_progress_is_silent_unless_asked_for(capfd):
     assert "0 divergences" in shown
 
 
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("cores", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_interruption_returns_what_was_sampled(cores):
     script = f"""
         import os, signal, threading, time

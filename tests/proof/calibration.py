@@ -56,7 +56,7 @@ class Plan:
 
     data: tuple[str, ...] = splits.DATA
     sizes: tuple[str, ...] = splits.SIZES
-    splits: int = 50
+    splits: int = 30
     models: tuple[str, ...] = coverage.MODELS
     rows: tuple[int, ...] = coverage.ROWS
     simulations: int = 200
