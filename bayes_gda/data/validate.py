@@ -94,9 +94,25 @@ def check_infinite(columns: Mapping[str, Floats]) -> None:
 
 def check_size(X: Floats, names: Sequence[str], largest: float = LARGEST) -> None:
     """Check that no value of X (n, d) is so large that squares overflow; NaN passes."""
-    if not X.size or max(np.fmax.reduce(X, axis=None), -np.fmin.reduce(X, axis=None)) <= largest:
-        return
-    size = np.fmax.reduce(np.abs(X), axis=0)
+    _check_size(*_range(X), names, largest)
+
+
+def check_range(X: Floats, names: Sequence[str]) -> None:
+    """Check the size of X (n, d), and that no feature varies by so little that the square is lost.
+
+    A feature that does not vary at all passes, and so does NaN.
+    """
+    low, high = _range(X)
+    _check_size(low, high, names, LARGEST)
+    for j in np.flatnonzero((low < high) & (high - low < SMALLEST))[:1].tolist():
+        raise DataError(
+            f"Feature {names[j]!r} varies by {high[j] - low[j]:.3g} only; what is below {SMALLEST:g} is lost when it "
+            "is squared. Give it in a smaller unit."
+        )
+
+
+def _check_size(low: Floats, high: Floats, names: Sequence[str], largest: float) -> None:
+    size = np.fmax(-low, high)
     for j in np.flatnonzero(size > largest)[:1].tolist():
         raise DataError(
             f"Feature {names[j]!r} has a value of size {size[j]:.3g}; values beyond {largest:g} overflow when they are "
@@ -104,16 +120,15 @@ def check_size(X: Floats, names: Sequence[str], largest: float = LARGEST) -> Non
         )
 
 
-def check_spread(X: Floats, names: Sequence[str]) -> None:
-    """Check that no feature varies by so little that the square is lost; one that does not vary at all passes."""
+def _range(X: Floats) -> tuple[Floats, Floats]:
+    """Smallest and largest value of each feature (d,); NaN if there is none."""
     if not len(X):
-        return
-    low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-    for j in np.flatnonzero((low < high) & (high - low < SMALLEST))[:1].tolist():
-        raise DataError(
-            f"Feature {names[j]!r} varies by {high[j] - low[j]:.3g} only; what is below {SMALLEST:g} is lost when it "
-            "is squared. Give it in a smaller unit."
-        )
+        nothing = np.full(X.shape[1], np.nan)
+        return nothing, nothing
+    low, high = X.min(axis=0), X.max(axis=0)
+    if np.isnan(low).any():  # these look past NaN, and take several times as long
+        low, high = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+    return low, high
 
 
 def check_missing(gaps: Mapping[str, NDArray[np.bool_]], remedy: str) -> None:

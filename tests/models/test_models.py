@@ -18,7 +18,7 @@ from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalSca
 from bayes_gda.models import lda, logistic, naive, qda, softmax
 from bayes_gda.models.generate import replicate
 
-# No rewriting of the graphs: for a few evaluations it takes longer than it saves, and what is tested is what was written.
+# No rewriting of the graphs: for a few evaluations it costs more than it saves, and what is tested is what is written.
 AS_WRITTEN = Mode(linker="py", optimizer="merge")
 GAUSSIAN = {"lda": lda, "qda": qda, "naive": naive}
 
