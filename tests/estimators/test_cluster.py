@@ -220,7 +220,7 @@ def test_no_cluster_is_said_in_one_line(folder, tmp_path, monkeypatch):
         connect("tcp://127.0.0.1:1", timeout=0.2)
     monkeypatch.setattr("bayes_gda.data.cluster.CONNECT", 0.2)
     fit = ("fit", folder, "-t", "kind", "-m", "lda", "-o", tmp_path / "m.nc")
-    assert "Cannot reach a Dask cluster" in run(*fit, "--cluster", "nonsense://x", code=2).stderr
+    assert "`--cluster` must be an address such as" in run(*fit, "--cluster", "nonsense://x", code=2).stderr
 
 
 def test_a_cluster_without_workers_and_one_that_is_closed(folder, monkeypatch):

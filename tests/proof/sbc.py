@@ -42,7 +42,7 @@ SIMULATIONS = 1000
 CORRECTED_SIMULATIONS = 400
 # MCMC takes a second or two a simulation: 200 are ten minutes or more on two cores for all models.
 SAMPLED_SIMULATIONS = 200
-# The Gaussian models with another prior: a third of the simulations by MCMC, which take longest of all.
+# The Gaussian models with another prior: a sixth of the simulations by MCMC, which take longest of all.
 VARIANTS = ("lda-lkj", "qda-lkj", "naive-lkj")
 # Simulations handed to a process at once: about a second's work each, so that little is lost by Ctrl-C.
 CHUNK = {"exact": 50, "laplace": 25, "skew-modal": 50, "corrected": 5, "mcmc": 1}
@@ -80,7 +80,7 @@ def plan(simulations: int, sampled: int, only: Sequence[str] = ()) -> list[Job]:
 
     def size(model: str, method: str) -> int:
         if method == "mcmc":
-            return sampled if model not in VARIANTS else -(-sampled // 3)
+            return sampled if model not in VARIANTS else -(-sampled // 6)
         return min(simulations, CORRECTED_SIMULATIONS) if method == "corrected" else simulations
 
     jobs = [Job(name, method, size(name, method)) for name, model in MODELS.items() for method in methods_of(model)]
