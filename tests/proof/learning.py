@@ -23,6 +23,7 @@ from scipy.stats import norm
 from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
+from bayes_gda.fitting.defaults import default_prior
 from bayes_gda.inference.exact import lda_posterior
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import NIW, Dirichlet, Normal
@@ -70,11 +71,11 @@ def linear_excess(w: Floats, delta: float) -> Floats:
 
 
 def lda_weights(X: Floats, y: Floats) -> Floats:
-    """Return the weights (d + 1,) of plug-in LDA by maximum likelihood."""
+    """Return the weights (d + 1,) of plug-in LDA by maximum likelihood; 0 along what does not vary within classes."""
     n1 = y.sum()
     means = np.array([X[y == 0].mean(axis=0), X[y == 1].mean(axis=0)])
     centered = X - means[y.astype(int)]
-    slope = np.linalg.solve(centered.T @ centered / len(X), means[1] - means[0])
+    slope = np.linalg.pinv(centered.T @ centered / len(X), hermitian=True) @ (means[1] - means[0])
     return np.append(np.log(n1 / (len(y) - n1)) - slope @ means.mean(axis=0), slope)
 
 
@@ -85,6 +86,7 @@ def logistic_weights(X: Floats, y: Floats) -> Floats:
     keeps its matrix invertible.
     """
     scale = X.std(axis=0)
+    scale[scale == 0] = 1.0  # a feature of few values may be constant in a few rows
     Phi = np.column_stack([np.ones(len(X)), X / scale])
     w, ridge = np.zeros(Phi.shape[1]), 1e-8 * len(X)
     for _ in range(STEPS):
@@ -103,16 +105,19 @@ def bayesian_logistic_weights(X: Floats, y: Floats) -> Floats:
 
     Under a Gaussian posterior the mean probability is above ½ where the mean activation is above 0.
     """
-    features = FeatureMap.fit(X)
-    Phi = features(X)
+    varies = np.append(True, np.ptp(X, axis=0) > 0)  # a feature of few values may be constant in a few rows
+    features = FeatureMap.fit(X[:, varies[1:]])
+    Phi = features(X[:, varies[1:]])
     mode = regression_laplace(LogisticTarget(Phi, y, Normal.default(Phi.shape[1]))).mean
-    return features.to_original_units(mode)
+    w = np.zeros(X.shape[1] + 1)
+    w[varies] = features.to_original_units(mode)
+    return w
 
 
 def bayesian_lda_decides(X: Floats, y: Floats, Z: Floats) -> Floats:
     """Return whether Bayesian LDA, exact, default prior, takes class 1 for rows Z."""
     moments = Moments.from_arrays(X, y.astype(np.intp), 2)
-    log_joint = lda_posterior(moments, NIW.default(moments), Dirichlet()).log_joint(Z)
+    log_joint = lda_posterior(moments, default_prior(moments, NIW), Dirichlet()).log_joint(Z)
     return np.asarray(log_joint[:, 1] > log_joint[:, 0])
 
 
