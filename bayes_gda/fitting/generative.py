@@ -21,6 +21,7 @@ from bayes_gda.inference.skew import lindley_mean
 from bayes_gda.inference.trust import Trust, assess
 from bayes_gda.models.blueprint import GaussianBlueprint
 from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
+from bayes_gda.prediction.generative import joint_per_draw
 from bayes_gda.prediction.predictive import log_joint_per_draw, row_blocks
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class GaussianProblem:
         tree = named_tree(tree, ("pi", "mu", spread), coords)
         draws, rows = draws_of(tree), self.rows.original or self.rows
         fits = len(draws["pi"]) * len(rows.X) <= LIKELIHOOD_LIMIT
-        add_rows(tree, rows, {"log_likelihood": _log_likelihood(draws, rows)} if fits else {})
+        add_rows(tree, rows, {"log_likelihood": log_likelihood(draws, rows)} if fits else {})
         return self._model(draws=draws), tree
 
     def sampled_evidence(self, model: object, chains: int) -> tuple[float, float]:
@@ -199,10 +200,10 @@ class _Densities:
         return p, np.sqrt(np.maximum(variance, 0.0)) / total
 
 
-def _log_likelihood(draws: dict[str, Floats], rows: Rows) -> Floats:
-    """Return log p(x_i, y_i | θ_s) (S, n), times the row's weight."""
+def log_likelihood(draws: dict[str, Floats], rows: Rows) -> Floats:
+    """Return log p(x_i, y_i | θ_s) (S, n) of what each row has, times the row's weight."""
     out = np.empty((len(draws["pi"]), len(rows.X)))
     for part in row_blocks(len(rows.X), draws["mu"].size):
-        log_joint = log_joint_per_draw(draws, rows.X[part])
+        log_joint = joint_per_draw(draws, rows.X[part])
         out[:, part] = np.take_along_axis(log_joint, rows.codes[None, part, None], axis=2)[..., 0]
     return out if rows.weight is None else out * rows.weight

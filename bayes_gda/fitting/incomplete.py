@@ -17,6 +17,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.fitting.choice import Settings
 from bayes_gda.fitting.defaults import Rows, default_prior
+from bayes_gda.fitting.generative import log_likelihood
 from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
 from bayes_gda.inference.augmentation import draw_posterior
 from bayes_gda.inference.chib import chib_evidence
@@ -25,8 +26,6 @@ from bayes_gda.inference.observed import ObservedCounts, as_niw, moments_by_feat
 from bayes_gda.inference.patterns import PatternMoments
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
 from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
-from bayes_gda.prediction.missing import log_joint_observed_per_draw
-from bayes_gda.prediction.predictive import row_blocks
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,7 +98,7 @@ class IncompleteProblem:
         tree = self._augmented(settings) if isinstance(self.prior, NIW) else self._by_nuts(settings)
         draws, rows = draws_of(tree), self.rows
         fits = len(draws["pi"]) * len(rows.X) <= LIKELIHOOD_LIMIT
-        add_rows(tree, rows, {"log_likelihood": _log_likelihood(draws, rows)} if fits else {})
+        add_rows(tree, rows, {"log_likelihood": log_likelihood(draws, rows)} if fits else {})
         return self._model(draws=draws), tree
 
     def sampled_evidence(self, model: object, chains: int) -> tuple[float, float]:
@@ -184,12 +183,3 @@ def _of_one(moments: Moments) -> NIG:
     prior = default_prior(moments, NIG)
     assert isinstance(prior, NIG)
     return prior
-
-
-def _log_likelihood(draws: dict[str, Floats], rows: Rows) -> Floats:
-    """Return log p(x_i, y_i | θ_s) (S, n) of what each row has."""
-    out = np.empty((len(draws["pi"]), len(rows.X)))
-    for part in row_blocks(len(rows.X), draws["mu"].size):
-        log_joint = log_joint_observed_per_draw(draws, rows.X[part])
-        out[:, part] = np.take_along_axis(log_joint, rows.codes[None, part, None], axis=2)[..., 0]
-    return out

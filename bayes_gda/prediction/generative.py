@@ -63,16 +63,16 @@ class GenerativeClassifier:
 
     def draw_log_joint(self, X: Floats, size: int, *, random_seed: Seed = None) -> Floats:
         """Return log p(x, y=k | θ_s) (size, n, K) under draws of the parameters."""
-        return _per_draw(self.draw_variables(size, random_seed=random_seed), X)
+        return joint_per_draw(self.draw_variables(size, random_seed=random_seed), X)
 
     def probability_draws(
         self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
     ) -> tuple[Floats, Floats | None]:
         """Return p(y=k | x, θ_s) (S, n, K) and weights ∝ p(x | θ_s) (S, n)."""
         if class_prior is None:
-            return generative_draws(_per_draw(variables, X))
+            return generative_draws(joint_per_draw(variables, X))
         pi = variables["pi"]
-        conditional = _per_draw(dict(variables) | {"pi": np.ones_like(pi)}, X)
+        conditional = joint_per_draw(dict(variables) | {"pi": np.ones_like(pi)}, X)
         uniform = np.full(self.K, 1 / self.K)
         # reweigh checks the shares, and returns log p(y | x, θ); log p(x | θ) is the difference of any class.
         log_p = reweigh(conditional, uniform, class_prior)
@@ -86,6 +86,6 @@ class GenerativeClassifier:
         return draw_rows(self.draw_variables(size, random_seed=rng), random_seed=rng)
 
 
-def _per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
+def joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
     """Return log p(x, y=k | θ_s) (S, n, K) of what each row has."""
     return (log_joint_observed_per_draw if has_gaps(X) else log_joint_per_draw)(draws, X)
