@@ -92,7 +92,11 @@ def _failures(cases: Sequence[Mapping[str, Any]]) -> list[str]:
             if failed and name.endswith("plain"):
                 learner = name.removesuffix(" plain")
                 named.append(f"{learner} on {case['data']} from {case['n_train']} rows ({failed} of {case['splits']})")
-    return [f"scikit-learn could not fit {'; '.join(named)}: fewer rows in a class than features."] if named else []
+    return (
+        [f"scikit-learn could not fit {'; '.join(named)}: it takes the covariance of a class for singular."]
+        if named
+        else []
+    )
 
 
 def coverage_sentences(lines: Sequence[Mapping[str, Any]], probs: Sequence[float]) -> list[str]:
