@@ -6,7 +6,7 @@ BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser test test-all lint format bench proof sbc report gallery clean
+.PHONY: help setup browser ready test test-all lint format bench proof sbc report gallery clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -21,10 +21,13 @@ $(STAMP): pyproject.toml constraints.txt .ci/find-python
 browser:
 	@.ci/install-chromium
 
-test: $(STAMP) browser ## Run the tests (all but those marked slow)
+ready: # the environment and the browser, side by side
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMP) browser
+
+test: ready ## Run the tests (all but those marked slow)
 	$(PYTEST) --numprocesses 2 --dist loadgroup
 
-test-all: $(STAMP) browser ## Run all tests, the slow ones too
+test-all: ready ## Run all tests, the slow ones too
 	$(PYTEST) --numprocesses 2 --dist loadgroup -m "slow or not slow"
 
 lint: $(STAMP) ## Check format, style and types

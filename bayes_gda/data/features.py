@@ -88,20 +88,19 @@ class FeatureMap:
             raise DataError("Give either `degree` or `function`; a function can make its own products.")
         if degree < 1:
             raise DataError(f"`degree` must be at least 1; got {degree}.")
-        identity = frozen(np.zeros(X.shape[1])), frozen(np.ones(X.shape[1]))
-        inner = _center_and_scale(X, names) if standardize and function is None else identity
+        inner = _center_and_scale(X, names) if standardize and function is None else _identity(X.shape[1])
         if function is None:
             monomials = _monomials(X, degree)
-            Phi = _products((X - inner[0]) / inner[1], monomials)
             columns = tuple(_monomial_name(mono, names) for mono in monomials)
         else:
             monomials, Phi = None, _call(function, X)
             columns = tuple(f"f{j + 1}" for j in range(Phi.shape[1]))
-        outer = (
-            _center_and_scale(Phi, columns)
-            if standardize
-            else (frozen(np.zeros(Phi.shape[1])), frozen(np.ones(Phi.shape[1])))
-        )
+        if not standardize or monomials == _features(X.shape[1]):  # which `inner` has standardised
+            outer = _identity(len(columns))
+        else:
+            if monomials is not None:
+                Phi = _products((X - inner[0]) / inner[1], monomials)
+            outer = _center_and_scale(Phi, columns)
         if intercept:
             columns = ("intercept", *columns)
         return cls(names, columns, monomials, function, inner, outer, intercept)
@@ -111,16 +110,30 @@ class FeatureMap:
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != len(self.feature_names):
             raise DataError(f"`X` must have {len(self.feature_names)} columns; got shape {X.shape}.")
-        if self.monomials is None:
+        center, scale = self.outer
+        if self.plain:  # both steps at once
+            Z, center, scale = X, self.inner[0] + self.inner[1] * center, self.inner[1] * scale
+        elif self.monomials is not None:
+            Z = _products((X - self.inner[0]) / self.inner[1], self.monomials)
+        else:
             assert self.function is not None
             Z = _call(self.function, X)
-        else:
-            Z = _products((X - self.inner[0]) / self.inner[1], self.monomials)
-        Z = (Z - self.outer[0]) / self.outer[1]
-        # Of products alone: a feature that stays within its own limits is no more than this many spreads away.
-        if self.monomials is None or max(map(len, self.monomials), default=1) > 1:
-            check_size(Z, self.names[1:] if self.intercept else self.names, LARGEST / SMALLEST)
-        return np.column_stack([np.ones(len(X)), Z]) if self.intercept else Z
+            if Z.shape[1] != len(center):
+                raise DataError(f"The feature function must return {len(center)} columns, as in fit; got {Z.shape[1]}.")
+        # In one piece of memory: rows may be millions.
+        Phi = np.ones((len(X), len(self.names)))
+        columns = Phi[:, int(self.intercept) :]
+        np.subtract(Z, center, out=columns)
+        columns /= scale
+        # Not of plain features: one that stays within its own limits is no more than this many spreads away.
+        if not self.plain:
+            check_size(Phi, self.names, LARGEST / SMALLEST)
+        return Phi
+
+    @property
+    def plain(self) -> bool:
+        """Whether the columns are the features themselves, each once, without products."""
+        return self.monomials == _features(len(self.feature_names))
 
     def to_original_units(self, w: Floats) -> Floats:
         """Map weights (…, m) on Phi to weights (…, m) on the original columns `names`, with the same activations.
@@ -149,6 +162,16 @@ class FeatureMap:
         return T
 
 
+def _identity(m: int) -> tuple[Floats, Floats]:
+    """Centre and scale that change nothing."""
+    return frozen(np.zeros(m)), frozen(np.ones(m))
+
+
+def _features(d: int) -> tuple[Monomial, ...]:
+    """The features themselves."""
+    return tuple((j,) for j in range(d))
+
+
 def _monomials(X: Floats, degree: int) -> tuple[Monomial, ...]:
     """All monomials up to `degree`, by degree, less those that add nothing to the ones before.
 
@@ -156,7 +179,7 @@ def _monomials(X: Floats, degree: int) -> tuple[Monomial, ...]:
     occurs, as of two dummies of one categorical column, in its factors. Every divisor of a kept monomial is kept too.
     """
     if degree == 1:
-        return tuple((j,) for j in range(X.shape[1]))
+        return _features(X.shape[1])
     two_valued = [len(np.unique(column)) <= 2 for column in X.T]
     kept: list[Monomial] = []
     for p in range(1, degree + 1):

@@ -89,8 +89,14 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if table is not None:
             return self.fit_batches(table)
         X, y = self._validated(X, y)
-        self._fit_rows(pool(self._rows(X, y, sample_weight)))
+        rows = self._rows(X, y, sample_weight)
+        self._fit_rows(pool(rows) if self._may_sample else rows)
         return self
+
+    @property
+    def _may_sample(self) -> bool:
+        """Whether the fit may run a chain, which blows up differences by rounding."""
+        return self.inference in ("auto", "mcmc")
 
     def _fit_rows(self, rows: Rows) -> None:
         """Fit to checked rows by the method asked for, or by the fastest one that holds."""

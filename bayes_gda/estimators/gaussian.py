@@ -42,6 +42,11 @@ class _Gaussian(Streaming):
         self.random_state = random_state
         self.progress = progress
 
+    @property
+    def _may_sample(self) -> bool:
+        """Only by MCMC, or with a prior that is not conjugate."""
+        return super()._may_sample and (self.inference == "mcmc" or isinstance(self.prior, LKJ))
+
     def _problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
         if has_gaps(rows.X):
             return self._incomplete_problem(rows.original or rows)

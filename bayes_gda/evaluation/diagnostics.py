@@ -358,11 +358,15 @@ def _sampling(figures: Mapping[str, Any], stats: "xr.Dataset", warm_up: str, lim
     divergences = figures["divergences"] or 0
     if divergences > limits.divergences:
         share, most = divergences / stats["diverging"].size, limits.divergence_share_bad
-        reason = f"{divergences} transitions diverged (limit {limits.divergences}), {share:.2%} (bad above {most:.2%})."
+        reason = (
+            f"{divergences} transitions diverged (limit {limits.divergences}), {100 * share:.2f} % "
+            f"(bad above {100 * most:.2f} %)."
+        )
         yield "bad" if share > most else "caution", reason, (raise_target, REPARAMETRISE)
     share = figures["max_depth_share"] or 0.0
     if share > limits.max_depth_share:
-        reason = f"{share:.1%} of the transitions reached the tree-depth limit (limit {limits.max_depth_share:.1%})."
+        most = 100 * limits.max_depth_share
+        reason = f"{100 * share:.1f} % of the transitions reached the tree-depth limit (limit {most:.1f} %)."
         yield "caution", reason, ("Raise max_treedepth by 2.", REPARAMETRISE)
     for name, word, steps in (
         ("e_bfmi", "E-BFMI", (REPARAMETRISE,)),

@@ -253,8 +253,8 @@ def _pronounce(
         for p in pair:
             if not p.reliable:
                 reasons.append(
-                    f"The weights for {name}^{p.alpha:g} are unreliable (k̂ = {p.pareto_k:.2f}, {p.ess_fraction:.0%} of "
-                    "the draws effective)."
+                    f"The weights for {name}^{p.alpha:g} are unreliable (k̂ = {p.pareto_k:.2f}, "
+                    f"{100 * p.ess_fraction:.0f} % of the draws effective)."
                 )
                 steps.append("Take alphas nearer to 1, such as (0.95, 1.05), or more draws.")
     for diagnosis, remedy in (

@@ -139,6 +139,8 @@ def fit_features(rows: Rows, spec: FeatureSpec, *, standardize: bool) -> Feature
         return raw
     inner = raw.inner if function is not None else _center_and_scale(rows.X, rows.weight)
     scaled = replace(raw, inner=inner)
+    if raw.plain:
+        return scaled
     return replace(scaled, outer=_center_and_scale(scaled(rows.X)[:, 1:], rows.weight))
 
 

@@ -332,7 +332,7 @@ def _pronounce(
 ) -> tuple[Verdict, str, str]:
     k, ess, threshold = figures["pareto_k"], figures["ess_fraction"], figures["threshold"]
     better_k, effective = figures["corrected_k"], figures["corrected_ess_fraction"] * draws
-    raw = f"k̂ = {k:.2f}, {ess:.0%} of the draws effective"
+    raw = f"k̂ = {k:.2f}, {100 * ess:.0f} % of the draws effective"
     if (better_k >= threshold and ess < STEADY) or effective < ENOUGH:
         reason = (
             f"Even the corrected approximation is far from the posterior (k̂ = {better_k:.2f}, {effective:.0f} of "
@@ -343,11 +343,11 @@ def _pronounce(
     if shift is None:
         spread = float(np.abs(np.log(sd_ratio)).max())
         good = steady and ess >= SHARE_TOLERANCE and max(moved, spread) <= SHIFT_TOLERANCE
-        what = f"means are off by up to {moved:.2f} posterior sd, spreads by up to {np.expm1(spread):.0%}"
+        what = f"means are off by up to {moved:.2f} posterior sd, spreads by up to {100 * np.expm1(spread):.0f} %"
     else:
         good = steady and shift.largest + 2 * shift.error <= tolerance
         what = f"probabilities are off by up to {shift.largest:.3f} (95 % of rows: {shift.typical:.3f})"
-        what += f" and {shift.flips:.1%} of decisions flip" if shift.flips else " and no decision flips"
+        what += f" and {100 * shift.flips:.1f} % of decisions flip" if shift.flips else " and no decision flips"
     if good:
         return "trusted", f"The fast approximation holds: {what} ({raw}).", "Use it as it is."
     reason = f"The fast approximation is not close enough: {what} ({raw}). Weighting corrects it."

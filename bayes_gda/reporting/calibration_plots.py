@@ -88,7 +88,7 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
         Patch(color=BLUE, alpha=0.22),
         Patch(color=GREY, alpha=0.45),
     ]
-    names = ["recalibrated", f"{level:.0%} if calibrated", f"{level:.0%} confidence", "forecasts"]
+    names = ["recalibrated", f"{100 * level:.0f} % if calibrated", f"{100 * level:.0f} % confidence", "forecasts"]
     legend(figure, handles, names)
     left_out = f"{len(chosen)} of {len(curves)} events shown, the least calibrated" if len(chosen) < len(curves) else ""
     note(figure, left_out)
@@ -232,7 +232,8 @@ def plot_decisions(decisions: Decisions) -> Plot:
             color=[class_style(k)[0] for k in chosen],
         )
         axes[1].set(xlabel="posterior probability that the action is the best", ylabel="rows", xlim=(0, 1))
-        sentence = f" {int((sure >= FIRM).sum())} of {counted(n, 'decision')} are firm: best with {FIRM:.0%} or more."
+        firm = f"{int((sure >= FIRM).sum())} of {counted(n, 'decision')} are firm"
+        sentence = f" {firm}: best with {100 * FIRM:.0f} % or more."
     left_out = f"{len(chosen)} of {len(counts)} actions shown, the most frequent" if len(chosen) < len(counts) else ""
     note(figure, left_out)
     caption = f"Rows that each action was chosen for, by least expected cost.{sentence}"

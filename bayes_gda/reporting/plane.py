@@ -73,8 +73,8 @@ def discriminant_plane(data: Dataset, *, gaussians: Gaussians | None = None) -> 
     lda = plug_in_lda(moments) if gaussians is None else gaussians
     projection = lda.projection()
     forward = projection.directions[:, :2]
-    share = projection.spread / projection.spread.sum()
-    names = [f"discriminant direction {i + 1} ({share[i]:.0%} of the spread of means)" for i in range(forward.shape[1])]
+    share = 100 * projection.spread[:2] / projection.spread.sum()
+    names = [f"discriminant direction {i + 1} ({s:.0f} % of the spread of means)" for i, s in enumerate(share)]
     L = np.linalg.cholesky(lda.Sigma)
     if forward.shape[1] == 1:
         forward = np.column_stack([forward, _second_direction(moments, L, forward[:, 0])])

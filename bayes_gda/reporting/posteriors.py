@@ -266,8 +266,8 @@ def plot_forest(
     _method_legend(figure, draws)
     note(figure, left_out)
     caption = (
-        f"Dots are posterior medians, thick lines hold {INNER:.0%} and thin lines {level:.0%} of the posterior; "
-        "methods agree where the lines of a parameter look alike."
+        f"Dots are posterior medians, thick lines hold {100 * INNER:.0f} % and thin lines {100 * level:.0f} % of the "
+        "posterior; methods agree where the lines of a parameter look alike."
     )
     if standardised:
         caption += f" Each parameter is shown less its mean by {plain(draws.reference)}, in posterior sds."
@@ -318,7 +318,7 @@ def plot_pair(
     names = labels([x, y], 60, inches=3.4)
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     _method_legend(figure, draws)
-    held = " and ".join(f"{s:.0%}" for s in shares)
+    held = " and ".join(f"{100 * s:.0f} %" for s in shares)
     correlation = float(np.corrcoef(best[0], best[1]).flat[1])
     caption = (
         f"Outlines hold {held} of each posterior, points are draws of {plain(draws.reference)}; where outlines part, "

@@ -174,9 +174,9 @@ def plot_intervals(
     note(figure, f"{len(shown)} of {len(p)} rows shown, evenly spread" if len(shown) < len(p) else "")
     across = int(((low < 0.5) & (high > 0.5)).sum())
     caption = (
-        f"Probability of {plain(class_name)} for each row, lowest first; lines are intervals that hold {level:.0%} of "
-        f"the posterior. {counted(across, 'interval')} of {len(p)} cross one half: there the more probable class is "
-        "not certain."
+        f"Probability of {plain(class_name)} for each row, lowest first; lines are intervals that hold "
+        f"{100 * level:.0f} % of the posterior. {counted(across, 'interval')} of {len(p)} cross one half: there the "
+        "more probable class is not certain."
     )
     alt = (
         f"Intervals of the probability of {plain(class_name)} for {counted(len(p), 'row')}: median width "

@@ -99,8 +99,8 @@ def plot_regions(
     note(figure, _left_out(Z, extent, shown))
     caption = (
         "Colour is the most probable class at each point, the deeper the surer; black lines are where the decision "
-        f"changes, ellipses hold {ELLIPSE:.0%} of a Gaussian with the class's mean and covariance, and black rings "
-        "mark rows whose class is missed."
+        f"changes, ellipses hold {100 * ELLIPSE:.0f} % of a Gaussian with the class's mean and covariance, and black "
+        "rings mark rows whose class is missed."
     )
     if plane.projected:
         caption += (
@@ -201,7 +201,7 @@ def plot_projection(data: Dataset, *, gaussians: Gaussians | None = None) -> Plo
         shown = _scatter(axes, Z[:, :2], data, np.zeros(data.n, dtype=bool))
         axes.plot(*projection.means[:, :2].T, "+", color=BLACK, markersize=10, markeredgewidth=1.8, zorder=5)
         for i, setter in enumerate((axes.set_xlabel, axes.set_ylabel)):
-            setter(f"direction {i + 1} ({share[i]:.0%} of the spread of means)")
+            setter(f"direction {i + 1} ({100 * share[i]:.0f} % of the spread of means)")
     height = 0.8 / r
     for i in range(r):
         at = np.arange(len(top)) + (i - (r - 1) / 2) * height
@@ -222,8 +222,8 @@ def plot_projection(data: Dataset, *, gaussians: Gaussians | None = None) -> Plo
     )
     caption += f", for the {len(top)} of {data.d} features that count most." if len(top) < data.d else "."
     alt = (
-        f"Discriminant projection of {data.d} features and {data.K} classes: direction 1 has {share[0]:.0%} of the "
-        f"spread of the means; most important is {plain(data.feature_names[top[0]], 40)}."
+        f"Discriminant projection of {data.d} features and {data.K} classes: direction 1 has {100 * share[0]:.0f} % of "
+        f"the spread of the means; most important is {plain(data.feature_names[top[0]], 40)}."
     )
     return Plot(figure, caption, alt)
 

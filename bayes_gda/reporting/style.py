@@ -168,15 +168,22 @@ def _slim(svg: bytes) -> bytes:
     """Return the SVG with coordinates to hundredths of a point, which no eye and no printer tells from millionths.
 
     Of the text, only outlines and positions are touched, not the factors in transforms; comments and the white space
-    between elements go.
+    between elements go. Marks in a row that look alike share one description of their look.
     """
 
     def shorten(found: re.Match[bytes]) -> bytes:
         numbers = re.sub(rb"-?\d+\.\d{3,}", lambda m: b"%g" % round(float(m[0]), 2), found[2])
         return found[1] + b" ".join(numbers.split()) + b'"'
 
+    def share(found: re.Match[bytes]) -> bytes:
+        if b" opacity:" in found["look"] or b'"opacity:' in found["look"]:  # that of a group is not that of its members
+            return found[0]
+        return b"<g" + found["look"] + b">" + found[0].replace(found["look"], b"") + b"</g>"
+
     svg = re.sub(rb'(\s(?:d|x|y|points)=")([^"]*)"', shorten, svg)
-    return re.sub(rb">\s+<", b"><", re.sub(rb"<!--.*?-->", b"", svg, flags=re.DOTALL))
+    svg = re.sub(rb">\s+<", b"><", re.sub(rb"<!--.*?-->", b"", svg, flags=re.DOTALL))
+    mark = rb'<use(?: (?:xlink:href|x|y)="[^"]*")+'
+    return re.sub(mark + rb'(?P<look> style="[^"]*")/>(?:' + mark + rb"(?P=look)/>)+", share, svg)
 
 
 # ── Names ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import os
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -35,9 +35,9 @@ TITLES = {
 # Times plain PyMC's effective draws a second that we want to reach.
 TARGETS = {"pima": 2.0, "breast-cancer": 8.0, "qda": 10.0, "qda-rowwise": 100.0}
 # A call that takes longer than this, in seconds, is given up, and its sampler has no further rows on that problem.
-PATIENCE = 180.0
+PATIENCE = 600.0
 ROUNDS = 2
-# A first call, compilation included, beyond this many seconds is repeated only once: the whole run has half an hour.
+# A first call, compilation included, beyond this many seconds is repeated only once, to end within the hour.
 SLOW = 30.0
 
 
@@ -106,9 +106,10 @@ class Workers:
 
         pool = self.pools.pop(name)
         for process in list((pool._processes or {}).values()):
-            parent = psutil.Process(process.pid)
-            for child in [*parent.children(recursive=True), parent]:
-                child.kill()
+            with suppress(psutil.NoSuchProcess):  # it may be the one that died
+                parent = psutil.Process(process.pid)
+                for child in [*parent.children(recursive=True), parent]:
+                    child.kill()
         pool.shutdown(wait=False, cancel_futures=True)
 
     def close(self) -> None:

@@ -393,7 +393,7 @@ def test_divergences_are_counted():
     d = diagnose(with_stats(diverging=diverging))
     assert d.divergences == 3
     assert d.verdict == "caution"
-    assert d.reasons == ("3 transitions diverged (limit 0), 0.07% (bad above 1.00%).",)
+    assert d.reasons == ("3 transitions diverged (limit 0), 0.07 % (bad above 1.00 %).",)
     assert d.next_steps == ("Raise target_accept to 0.95.", "Reparametrise or use a stronger prior.")
     diverging[1, :100] = True
     assert diagnose(with_stats(diverging=diverging)).verdict == "bad"
@@ -433,7 +433,7 @@ def test_tree_depth():
     d = diagnose(with_stats(reached_max_treedepth=reached))
     assert d.max_depth_share == pytest.approx(0.1)
     assert d.verdict == "caution"
-    assert d.reasons == ("10.0% of the transitions reached the tree-depth limit (limit 5.0%).",)
+    assert d.reasons == ("10.0 % of the transitions reached the tree-depth limit (limit 5.0 %).",)
     assert d.next_steps[0] == "Raise max_treedepth by 2."
     # A sampler that records the depth only: 10 is the limit.
     depth = np.where(reached, 10, 3)

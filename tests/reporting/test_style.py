@@ -1,5 +1,8 @@
 """Names of any kind become text that can be drawn, and figures hang on nothing but what they are given."""
 
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
 import matplotlib as mpl
 import numpy as np
 import pytest
@@ -7,6 +10,7 @@ from matplotlib.textpath import TextPath
 
 from bayes_gda.inference.chains import run_chains
 from bayes_gda.reporting import style
+from bayes_gda.reporting.rendering import data_uri
 from bayes_gda.reporting.style import (
     CLASS_COLORS,
     METHODS,
@@ -112,6 +116,35 @@ def test_the_users_settings_neither_matter_nor_change(tmp_path):
         assert dict(mpl.rcParams) == before
     assert plain_bytes == other
     assert b"&lt; and &amp;" in other
+
+
+def test_marks_that_share_the_description_of_their_look_look_as_before(tmp_path):
+    def marks(svg):
+        found = []
+
+        def walk(element, look):
+            look = element.get("style", look)
+            if element.tag.endswith("}use") and element.get("x"):
+                place = [round(float(element.get(axis)), 2) for axis in "xy"]
+                found.append((element.get("{http://www.w3.org/1999/xlink}href", element.get("href")), *place, look))
+            for child in element:
+                walk(child, look)
+
+        walk(ElementTree.fromstring(svg), None)
+        return found
+
+    plot = sample()
+    [axes] = plot.figure.axes
+    axes.scatter([0.1, 0.2, 0.3, 0.4], [1, 2, 1, 2], s=9, alpha=0.5, c=["#d55e00", "#d55e00", "#0072b2", "#0072b2"])
+    axes.plot([0.5, 1.5, 1.6], [1, 1.5, 1], "o", alpha=0.5)
+    saved = save(plot, tmp_path / "a.svg").read_bytes()
+    with mpl.rc_context({"svg.hashsalt": "bayes_gda"}):
+        plot.figure.savefig(tmp_path / "b.svg", metadata={"Date": None, "Creator": None})
+    before = marks((tmp_path / "b.svg").read_bytes())
+    assert len(before) > 7
+    assert marks(saved) == before
+    assert marks(unquote(data_uri(saved).partition(",")[2])) == before
+    assert saved.count(b"style=") < (tmp_path / "b.svg").read_bytes().count(b"style=")
 
 
 def test_pyplot_knows_nothing_of_our_figures():
