@@ -21,6 +21,8 @@ from bayes_gda.checks import Floats
 BLOCK_ELEMENTS = 2**17
 # Draws evaluated at once: with the above this leaves blocks of 256 rows, enough for an efficient matrix product.
 BLOCK_DRAWS = 512
+# Numbers a row where all draws are averaged block by block: 64 rows at once, so that a thousand keep threads busy.
+AVERAGED_WIDTH = 4 * BLOCK_DRAWS
 # OpenBLAS shares a product of more than 2¹⁸ multiplications among threads, which spin while they wait. For
 # our narrow matrices that gains nothing, and next to another busy process one pass over 1 000 000 × 30 went from .12 s
 # to between 1.7 and 12 s. So products are cut into pieces that stay below, unless a piece would be too thin to be
@@ -84,9 +86,10 @@ def _controller() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def draw_blocks(S: int) -> list[slice]:
-    """Cut S draws into blocks of BLOCK_DRAWS."""
-    return [slice(i, min(i + BLOCK_DRAWS, S)) for i in range(0, S, BLOCK_DRAWS)]
+def draw_blocks(S: int, width: int = 1) -> list[slice]:
+    """Cut S draws, of `width` numbers a row, into blocks of BLOCK_DRAWS numbers a row."""
+    step = max(1, BLOCK_DRAWS // width)
+    return [slice(i, min(i + step, S)) for i in range(0, S, step)]
 
 
 def activation_blocks(Phi: Floats, W: Floats) -> Iterator[tuple[slice, slice, Floats, Floats]]:

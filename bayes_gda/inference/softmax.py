@@ -21,7 +21,7 @@ from bayes_gda.checks import Floats, check_design, check_rows
 from bayes_gda.errors import DataError
 from bayes_gda.inference.logistic import GaussianTerms
 from bayes_gda.inference.priors import Normal
-from bayes_gda.linalg import block_rows, draw_blocks, gram, product, row_blocks
+from bayes_gda.linalg import block_rows, draw_blocks, gram, in_threads, product, row_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,15 +96,19 @@ class SoftmaxTarget:
         return self.log_likelihood(w) + self.gaussian.log_density(W).sum(axis=-1)
 
     def log_likelihood(self, w: Floats) -> Floats:
-        """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim).
+        """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim)."""
+        W = np.reshape(w, (-1, self.dim))
 
-        log p_y = (a_y − a_max) − log(1 + Σ_{others} e^{a_k − a_max}), so that the log of a probability near 1 is exact.
-        """
-        out = np.zeros(np.size(w) // self.dim)
-        for draws, rows, A in self._activations(w):
-            top, rest = _largest(A)
-            label = A[:, self.y[rows], np.arange(A.shape[-1])]
-            out[draws] += (label - top - np.log1p(rest)) @ self._weight(rows)
+        def of(some: slice) -> Floats:
+            out = np.zeros(some.stop - some.start)
+            for draws, rows, A in self._activations(W[some]):
+                A -= A.max(axis=1, keepdims=True)
+                label = A[:, self.y[rows], np.arange(A.shape[-1])]
+                label -= np.log(np.exp(A, out=A).sum(axis=1))
+                out[draws] += label @ self._weight(rows)
+            return out
+
+        out = np.concatenate(in_threads(of, draw_blocks(len(W))))
         return out.reshape(np.shape(w)[:-1])
 
     def gradient(self, w: Floats) -> Floats:
@@ -225,7 +229,7 @@ class SoftmaxTarget:
         """Draws, rows and the activations A = WΦᵀ (draws, K, rows), block by block; each A is new."""
         R, m = self.shape
         W = np.reshape(np.asarray(w, dtype=np.float64), (-1, R, m))
-        for draws in draw_blocks(len(W)):
+        for draws in draw_blocks(len(W), self.K):
             count = draws.stop - draws.start
             for rows in row_blocks(self.n, max(count * self.K, self._width)):
                 A = np.zeros((count, self.K, rows.stop - rows.start))

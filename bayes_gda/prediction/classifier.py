@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, log_softmax, logsumexp, softmax
+from scipy.special import expit, log_softmax, softmax
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap
@@ -26,7 +26,7 @@ from bayes_gda.inference.laplace import GaussianPosterior
 from bayes_gda.inference.observed import ObservedCounts
 from bayes_gda.inference.patterns import has_gaps
 from bayes_gda.inference.priors import LKJ, NIG, NIW, Seed
-from bayes_gda.linalg import product
+from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product
 from bayes_gda.prediction import links, softmax_links
 from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.generative import GenerativeClassifier
@@ -165,8 +165,7 @@ class RegressionClassifier:
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
         """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
         out = np.empty((len(X), self.K))
-        each = self.K * (self.K if self.draws is None else len(self.draws))
-        for rows in row_blocks(len(X), each + len(self.features.names)):
+        for rows in row_blocks(len(X), self.K**2 + len(self.features.names)):
             Phi = self.features(X[rows])
             out[rows] = self._of_draws(Phi) if self.posterior is None else self._of_gaussian(Phi, self.posterior)
         return out if class_prior is None else reweigh(out, self.shares, class_prior)
@@ -181,11 +180,25 @@ class RegressionClassifier:
 
     def _of_draws(self, Phi: Floats) -> Floats:
         assert self.draws is not None
-        if self.binary:
-            a = product(self.draws, Phi.T)
-            return np.stack([links.log_monte_carlo(-a), links.log_monte_carlo(a)], axis=1)
-        log_p = log_softmax(self._activations(self._full(self.draws), Phi), axis=2)
-        out: Floats = logsumexp(log_p, axis=0) - np.log(len(self.draws))
+        S, out = len(self.draws), np.empty((len(Phi), self.K))
+        W = self.draws if self.binary else np.ascontiguousarray(self._full(self.draws).swapaxes(0, 1))
+
+        def mean(part: Floats, some: slice) -> Floats:
+            if self.binary:
+                return links.sigmoid_means(part @ W[some].T)
+            return softmax_links.softmax_of_draws(part, W[:, some]).mean(axis=-1)
+
+        def log_terms(part: Floats) -> Floats:
+            if self.binary:
+                return links.log_sigmoids(part @ W.T)
+            return log_softmax((part @ W.reshape(-1, Phi.shape[1]).T).reshape(-1, self.K, S), axis=1)
+
+        def average(rows: slice) -> None:
+            part = Phi[rows]
+            total = sum((some.stop - some.start) * mean(part, some) for some in draw_blocks(S, self.K))
+            out[rows] = links.log_of_mean(np.asarray(total / S), lambda tiny: log_terms(part[tiny]))
+
+        for_blocks(average, len(Phi), AVERAGED_WIDTH)
         return out
 
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:

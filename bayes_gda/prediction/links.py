@@ -23,7 +23,7 @@ from functools import lru_cache
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtr, ndtri
 
 from bayes_gda.checks import Floats
@@ -38,6 +38,8 @@ MIXTURE_SCALES = (1.365340806296348, 1.059523971016916, 0.830791313765644, 0.650
 # Elements of a block: 2¹⁶ doubles are 512 kB, the second-level cache of one core. Memory does not grow with n beyond
 # the answer itself.
 BLOCK_ELEMENTS = 2**16
+# Means below this are taken in logs: their terms are no longer exact, or zero.
+_TINY = 1e-290
 # ∫₀^∞ below decays like e^{−a/2} or faster: 50 leaves e^{−25} = 1e-11, and 40 Legendre nodes reach 2e-11 for s ≥ 2.
 _LEGENDRE_X, _LEGENDRE_W = (
     25 * np.polynomial.legendre.leggauss(40)[0] + 25,
@@ -128,7 +130,51 @@ def monte_carlo(a: Floats) -> Floats:
 
 def log_monte_carlo(a: Floats) -> Floats:
     """Return the log of the mean of σ(a) over draws `a` (S, n)."""
-    return _log_average(a, np.full(len(a), 1 / len(a)))
+    return log_of_mean(sigmoid_means(a.T), lambda rows: log_sigmoids(a.T[rows]))[:, 1]
+
+
+def sigmoid_means(a: Floats) -> Floats:
+    """Return the means of σ(−a) and σ(a) over the last axis: (n, 2) of draws `a` (n, S), each exact however small."""
+    e = np.abs(a)
+    np.negative(e, out=e)
+    np.exp(e, out=e)
+    large = np.reciprocal(1 + e)  # σ(|a|)
+    e *= large  # σ(−|a|)
+    right = a > 0
+    return np.stack([np.where(right, e, large).mean(axis=-1), np.where(right, large, e).mean(axis=-1)], axis=1)
+
+
+def log_sigmoids(a: Floats) -> Floats:
+    """Return log σ(−a) and log σ(a) (n, 2, S) of draws `a` (n, S)."""
+    return np.stack([log_expit(-a), log_expit(a)], axis=1)
+
+
+def log_of_mean(mean: Floats, log_terms: Callable[[NDArray[np.bool_]], Floats]) -> Floats:
+    """Return the logs (n, K) of mean probabilities, as exact near 1 and near 0 as in between.
+
+    The log of one near 1 is taken from the others; of one too small for a float from the logs of its terms.
+
+    Parameters
+    ----------
+    mean
+        (n, K) means over draws, each with a small relative error.
+    log_terms
+        From a mask (n,) of rows to the logs (rows, K, S) whose exponentials were averaged.
+    """
+    with np.errstate(divide="ignore"):
+        out = np.log(mean)
+    top = mean.argmax(axis=1)[:, None]
+    others = mean.copy()
+    np.put_along_axis(others, top, 0.0, axis=1)
+    rest = others.sum(axis=1, keepdims=True)
+    largest = np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.take_along_axis(out, top, axis=1))
+    np.put_along_axis(out, top, largest, axis=1)
+    tiny = mean < _TINY
+    rows = tiny.any(axis=1)
+    if rows.any():
+        terms = log_terms(rows)
+        out[tiny] = (logsumexp(terms, axis=-1) - np.log(terms.shape[-1]))[tiny[rows]]
+    return out
 
 
 def sigmoid_interval(mu: ArrayLike, s2: ArrayLike, *, level: float = 0.95) -> Floats:

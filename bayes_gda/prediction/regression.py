@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.special import expit, softmax
 
 from bayes_gda.checks import Floats
 from bayes_gda.inference.laplace import GaussianPosterior
-from bayes_gda.linalg import for_blocks, linear_and_quadratic, product
+from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product
 from bayes_gda.prediction import links, softmax_links
 
 
@@ -49,12 +48,14 @@ class BinaryPredictor:
         mean, error = np.empty((len(self.Phi), 2)), np.empty((len(self.Phi), 2))
 
         def average(rows: slice) -> None:
-            a = product(draws, self.Phi[rows].T)
-            p, p_error = _mean_and_error(expit(a, out=a), weight)
+            sums = _WeightedMean(weight)
+            for some in draw_blocks(len(draws)):
+                sums.add(_sigmoid_in_place(self.Phi[rows] @ draws[some].T), some)
+            p, p_error = sums.mean_and_error()
             _write_both(mean[rows], p)
             error[rows] = p_error[:, None]
 
-        for_blocks(average, len(self.Phi), len(draws))
+        for_blocks(average, len(self.Phi), AVERAGED_WIDTH)
         return mean, error
 
     def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
@@ -120,16 +121,17 @@ class SoftmaxPredictor:
         """Return Σ_s weight_s softmax(W_sφ) (n, K) and its standard error (n, K)."""
         n, m = self.Phi.shape
         S, free = len(draws), self.K - self.reference_class
-        W = np.zeros((S, self.K, m))
-        W[:, :free] = draws.reshape(S, free, m)
+        W = np.zeros((self.K, S, m))  # the draws last in what follows, so that sums run along the memory
+        W[:free] = draws.reshape(S, free, m).swapaxes(0, 1)
         mean, error = np.empty((n, self.K)), np.empty((n, self.K))
 
         def average(rows: slice) -> None:
-            a = product(W.reshape(-1, m), self.Phi[rows].T).reshape(S, self.K, -1)
-            p, p_error = _mean_and_error(softmax(a, axis=1), weight)
-            mean[rows], error[rows] = p.T, p_error.T
+            sums = _WeightedMean(weight)
+            for some in draw_blocks(S, self.K):
+                sums.add(softmax_links.softmax_of_draws(self.Phi[rows], W[:, some]), some)
+            mean[rows], error[rows] = sums.mean_and_error()
 
-        for_blocks(average, n, S * self.K)
+        for_blocks(average, n, AVERAGED_WIDTH)
         return mean, error
 
 
@@ -139,12 +141,40 @@ def _write_both(P: Floats, p: Floats) -> None:
     np.subtract(1, p, out=P[:, 0])
 
 
-def _mean_and_error(p: Floats, weight: Floats) -> tuple[Floats, Floats]:
-    """Weighted mean over the first axis, and the standard error of a self-normalised importance estimate.
+class _WeightedMean:
+    """Weighted mean Σ_s w_s p_s, and its error √Σ_s w_s²(p_s − mean)² as an importance estimate, of draws in blocks.
 
-    The draws `p` are overwritten.
+    Sums are of p_s − c, with c the mean of the first block: the squares of small spreads would cancel otherwise.
     """
-    mean = np.tensordot(weight, p, axes=1)
-    p -= mean
-    p *= p
-    return mean, np.sqrt(np.tensordot(weight**2, p, axes=1))
+
+    def __init__(self, weight: Floats) -> None:
+        self.weight = weight
+        self.center: Floats | None = None
+
+    def add(self, p: Floats, some: slice) -> None:
+        """Add the draws `some`, the last axis of p (…, S), which is overwritten."""
+        if self.center is None:
+            self.center = p.mean(axis=-1)
+            self.first, self.linear, self.square = (np.zeros(self.center.shape) for _ in range(3))
+        w = self.weight[some]
+        p -= self.center[..., None]
+        self.first += p @ w
+        self.linear += p @ w**2
+        p *= p
+        self.square += p @ w**2
+
+    def mean_and_error(self) -> tuple[Floats, Floats]:
+        """Return both."""
+        assert self.center is not None
+        shift = self.first
+        variance = self.square - shift * (2 * self.linear - shift * (self.weight**2).sum())
+        return self.center + shift, np.sqrt(np.maximum(variance, 0.0))
+
+
+def _sigmoid_in_place(a: Floats) -> Floats:
+    """Overwrite `a` with 1/(1 + e^−a), and return it; beyond −709 it is 0."""
+    np.negative(a, out=a)
+    with np.errstate(over="ignore"):
+        np.exp(a, out=a)
+    a += 1
+    return np.reciprocal(a, out=a)

@@ -25,7 +25,7 @@ from scipy.stats import qmc
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
-from bayes_gda.prediction.links import EntropySplit, shrunk
+from bayes_gda.prediction.links import EntropySplit, log_of_mean, shrunk
 
 # Elements of a block of activations: 2¹⁶ doubles are 512 kB, the second-level cache of one core.
 BLOCK_ELEMENTS = 2**16
@@ -64,15 +64,32 @@ def log_mean_field(mean: Floats, cov: Floats) -> Floats:
 
 def sobol(mean: Floats, cov: Floats, *, points: int = SOBOL_POINTS) -> Floats:
     """Return the mean of softmax over `points` (a power of two) fixed Sobol points in logit space, the reference."""
-    return _over_points(lambda a: np.asarray(softmax(a, axis=1).mean(axis=-1)), mean, cov, points)
+    return _over_points(lambda a: softmax_in_place(a).mean(axis=-1), mean, cov, points)
 
 
 def log_sobol(mean: Floats, cov: Floats, *, points: int = SOBOL_POINTS) -> Floats:
     """Return the log of `sobol`."""
-    log_points = np.log(points)
-    return _over_points(
-        lambda a: np.asarray(logsumexp(log_softmax(a, axis=1), axis=-1) - log_points), mean, cov, points
-    )
+    return _over_points(log_mean_softmax, mean, cov, points)
+
+
+def log_mean_softmax(a: Floats) -> Floats:
+    """Return the log of the mean of softmax(a) over the last axis: (n, K) of activations `a` (n, K, S)."""
+    mean = softmax_in_place(a.copy()).mean(axis=-1)
+    return log_of_mean(mean, lambda rows: log_softmax(a[rows], axis=1))
+
+
+def softmax_of_draws(Phi: Floats, W: Floats) -> Floats:
+    """Return softmax(Wφ) (n, K, S) of rows Phi (n, m) and weights W (K, S, m); sums over draws run along the memory."""
+    K, S, m = W.shape
+    return softmax_in_place((Phi @ W.reshape(-1, m).T).reshape(-1, K, S))
+
+
+def softmax_in_place(a: Floats) -> Floats:
+    """Overwrite activations (n, K, S) with their softmax over the classes, and return them."""
+    a -= a.max(axis=1, keepdims=True)
+    np.exp(a, out=a)
+    a /= a.sum(axis=1, keepdims=True)
+    return a
 
 
 def entropy_softmax(mean: Floats, cov: Floats, *, points: int = SOBOL_POINTS) -> EntropySplit:

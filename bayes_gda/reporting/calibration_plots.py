@@ -232,8 +232,8 @@ def plot_decisions(decisions: Decisions) -> Plot:
             color=[class_style(k)[0] for k in chosen],
         )
         axes[1].set(xlabel="posterior probability that the action is the best", ylabel="rows", xlim=(0, 1))
-        firm = f"{int((sure >= FIRM).sum())} of {counted(n, 'decision')} are firm"
-        sentence = f" {firm}: best with {100 * FIRM:.0f} % or more."
+        held = f"{int((sure >= FIRM).sum())} of {counted(n, 'decision')} are firm"
+        sentence = f" {held}: best with {100 * FIRM:.0f} % or more."
     left_out = f"{len(chosen)} of {len(counts)} actions shown, the most frequent" if len(chosen) < len(counts) else ""
     note(figure, left_out)
     caption = f"Rows that each action was chosen for, by least expected cost.{sentence}"
