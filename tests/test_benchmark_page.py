@@ -199,8 +199,7 @@ def test_smaller_figures_refer_to_what_they_hold(page):
     for source in re.findall(r'<img src="data:image/svg\+xml,([^"]+)"', page):
         root = ElementTree.fromstring(unquote(source))
         ids = {element.get("id") for element in root.iter()} - {None}
-        href = "{http://www.w3.org/1999/xlink}href"
-        used = {element.get(href, "")[1:] for element in root.iter() if element.get(href)}
+        used = {element.get("href")[1:] for element in root.iter() if element.get("href")}
         clips = set(re.findall(r"url\(#(\w+)\)", unquote(source)))
         assert used
         assert used | clips <= ids

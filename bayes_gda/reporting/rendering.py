@@ -282,8 +282,22 @@ def data_uri(svg: bytes) -> str:
 
     Values stand between single quotes, which need no escape there, and references are those of SVG 2, as browsers read.
     """
-    text = re.sub(rb'="([^"\']*)"', rb"='\1'", svg.replace(b"xlink:href=", b"href="))
+    text = re.sub(r'="([^"\']*)"', r"='\1'", _compact(svg.decode()).replace("xlink:href=", "href="))
     return f"data:image/svg+xml,{quote(text, safe=_PLAIN)}"
+
+
+def _compact(svg: str) -> str:
+    """Return a figure with less to carry: short names and styles, and no description, which is the page's alt text."""
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # nothing refers to a group
+    names = {name: f"a{i:x}" for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', svg)))}
+    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"', svg)
+    svg = re.sub(r'#([\w-]+)(?=[")])', lambda m: f"#{names.get(m[1], m[1])}", svg)  # colours stay as they are
+    svg = re.sub(r'style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
+    # Positions to hundredths of a point; scales, which have three digits after the point and more, stand behind them.
+    return re.sub(
+        r"translate\(([-\d.]+) ([-\d.]+)\)", lambda m: f"translate({float(m[1]):.2f} {float(m[2]):.2f})", svg
+    )
 
 
 def render_gallery(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -1,6 +1,5 @@
 """From benchmarks.json to one page that opens offline; every figure on it comes from that file."""
 
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from importlib.util import find_spec
@@ -72,25 +71,10 @@ def _pictures(groups: Mapping[str, Any]) -> dict[str, list[dict[str, str]]]:
         for name, plots in figures(groups).items():
             for title, plot in plots:
                 svg = save(plot, Path(place) / "figure.svg").read_bytes()
-                source = Markup(data_uri(compact(svg)))  # an address: all that HTML would mind is escaped there
+                source = Markup(data_uri(svg))  # an address: all that HTML would mind is escaped there
                 words = {"title": title, "caption": plot.caption, "alt": plot.alt, "source": source}
                 out.setdefault(name, []).append(words)
     return out
-
-
-def compact(svg: bytes) -> bytes:
-    """Return a figure with less to carry: short names and numbers, and quotes that an address need not escape."""
-    text = re.sub(r'<g id="[^"]*"', "<g", svg.decode())
-    names = {name: f"a{i:x}" for i, name in enumerate(dict.fromkeys(re.findall(r' id="([^"]+)"', text)))}
-    text = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"', text)
-    text = re.sub(r"#([\w-]+)(?=[\")])", lambda m: f"#{names.get(m[1], m[1])}", text)  # colours stay
-    text = re.sub(r'style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), text)
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)  # the alt text is on the page
-    # Positions to hundredths of a point; scales, which have three digits after the point and more, stand behind them.
-    text = re.sub(
-        r"translate\(([-\d.]+) ([-\d.]+)\)", lambda m: f"translate({float(m[1]):.2f} {float(m[2]):.2f})", text
-    )
-    return (text if "'" in text else text.replace('"', "'")).encode()
 
 
 def grid(group: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -1,11 +1,13 @@
 """Fitted models against quadrature, closed forms and loops over draws."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from fitted import IRIS, MAKERS, MOMENTS, generative, regression
 from judge import assert_same_mean
 from scipy.integrate import quad
-from scipy.special import expit, softmax
+from scipy.special import expit, log_expit, log_softmax, logsumexp, softmax
 from scipy.stats import multivariate_normal, norm
 
 from bayes_gda.data.features import FeatureMap
@@ -15,6 +17,7 @@ from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.inference.priors import NIW
 from bayes_gda.prediction import predictive
 from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
 
 
 @pytest.mark.parametrize("covariance", MAKERS)
@@ -137,6 +140,40 @@ def test_draws_are_averaged_as_probabilities(K, reference):
     assert w.shape == ((300, 5) if K == 2 else (300, K, 5))
     if reference:
         assert (w[:, -1] == 0).all()
+
+
+@pytest.mark.parametrize(("K", "reference"), [(2, False), (3, False), (3, True)])
+def test_many_rows_many_draws_and_probabilities_below_any_float(K, reference):
+    """Several blocks of rows, of draws and of threads, against a loop in logs."""
+    model = regression(K, reference=reference, size=1300)
+    mean = model.draws.mean(axis=0)
+    model = replace(model, draws=mean + 0.05 * (model.draws - mean))  # that agree on what is impossible
+    X = np.repeat(IRIS.X, 10, axis=0) + np.linspace(0, 400, 1500)[:, None]
+    log_p = model.log_probabilities(X)
+    assert log_p.min() < -1000
+    for i in range(0, 1500, 37):
+        a = model.draws.reshape(1300, -1, 5) @ model.features(X[i : i + 1])[0]
+        terms = np.column_stack([log_expit(-a), log_expit(a)]) if K == 2 else log_softmax(_with_zero(a, K), axis=1)
+        np.testing.assert_allclose(log_p[i], logsumexp(terms, axis=0) - np.log(1300), rtol=1e-11, atol=1e-14)
+
+
+def _with_zero(a, K):
+    return np.column_stack([a, np.zeros((len(a), K - a.shape[1]))])
+
+
+@pytest.mark.parametrize(("K", "reference"), [(2, False), (4, False), (4, True)])
+def test_weighted_averages_of_many_draws(K, reference):
+    """Mean and importance error of several blocks of draws, by their definition."""
+    model, rng = regression(K, reference=reference, size=1300), np.random.default_rng(0)
+    weight = rng.exponential(size=1300)
+    weight /= weight.sum()
+    Phi = model.features(IRIS.X)
+    predictor = BinaryPredictor(Phi) if K == 2 else SoftmaxPredictor(Phi, K, reference)
+    mean, error = predictor.averaged(model.draws, weight)
+    P = model.probability_draws({"w": model._full(model.draws)}, IRIS.X)[0]
+    expected = np.tensordot(weight, P, axes=1)
+    np.testing.assert_allclose(mean, expected, rtol=1e-12)
+    np.testing.assert_allclose(error, np.sqrt(np.tensordot(weight**2, (P - expected) ** 2, axes=1)), rtol=1e-9)
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -1,5 +1,6 @@
 """Names of any kind become text that can be drawn, and figures hang on nothing but what they are given."""
 
+import re
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -120,17 +121,21 @@ def test_the_users_settings_neither_matter_nor_change(tmp_path):
 
 def test_marks_that_share_the_description_of_their_look_look_as_before(tmp_path):
     def marks(svg):
-        found = []
+        """What is drawn: outlines, whatever name they are referred to by, with their places and looks."""
+        found, root = [], ElementTree.fromstring(svg)
+        shapes = {f"#{element.get('id')}": element for element in root.iter() if element.get("id")}
 
         def walk(element, look):
             look = element.get("style", look)
             if element.tag.endswith("}use") and element.get("x"):
                 place = [round(float(element.get(axis)), 2) for axis in "xy"]
-                found.append((element.get("{http://www.w3.org/1999/xlink}href", element.get("href")), *place, look))
+                shape = shapes[element.get("{http://www.w3.org/1999/xlink}href", element.get("href"))]
+                outline = [round(float(number), 2) for number in re.findall(r"-?[\d.]+", shape.get("d"))]
+                found.append((outline, *place, look.replace(" ", "")))
             for child in element:
                 walk(child, look)
 
-        walk(ElementTree.fromstring(svg), None)
+        walk(root, "")
         return found
 
     plot = sample()
