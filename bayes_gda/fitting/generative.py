@@ -184,7 +184,7 @@ class _Densities:
         # Sums over s of w f_sk, of w² f_sk², w² f_sk f_s and w² f_s², with f relative to the first draws' largest.
         sums, squares, cross, whole = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, 1))
         top = None
-        for part in row_blocks(len(draws), n * K * self.X.shape[1]):
+        for part in row_blocks(len(draws), n * K):
             log_f = log_joint_per_draw(self.density.variables(draws[part]), self.X)
             top = log_f.max(axis=(0, 2), keepdims=True) if top is None else top
             # e^500 is still a number; a row for which the first block is so far off has no usable weights at all.
@@ -203,7 +203,7 @@ class _Densities:
 def log_likelihood(draws: dict[str, Floats], rows: Rows) -> Floats:
     """Return log p(x_i, y_i | θ_s) (S, n) of what each row has, times the row's weight."""
     out = np.empty((len(draws["pi"]), len(rows.X)))
-    for part in row_blocks(len(rows.X), draws["mu"].size):
+    for part in row_blocks(len(rows.X), draws["pi"].size):
         log_joint = joint_per_draw(draws, rows.X[part])
         out[:, part] = np.take_along_axis(log_joint, rows.codes[None, part, None], axis=2)[..., 0]
     return out if rows.weight is None else out * rows.weight

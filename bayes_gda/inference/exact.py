@@ -120,15 +120,22 @@ class NIWPosterior:
     def log_joint(self, X: Floats) -> Floats:
         """Return log p(x, y = k | data) (n, K): E[π_k] times the Student-t predictive of class k."""
         white, log_det = self._whitening()
-        q = np.empty((len(X), len(self.m)))
+        log_share = np.log(self.alpha / self.alpha.sum())
+        out = np.empty((len(X), len(self.m)))
+        center = self.m.mean(axis=0)
 
-        def squares(rows: slice) -> None:
+        def densities(rows: slice) -> None:
+            q = np.empty((len(self.m), rows.stop - rows.start))
+            # z = C⁻¹(x − m), features by rows, so that squares are summed along the memory. Classes that share C share
+            # the product, about their centre, so that a large offset of the features does not eat their digits.
+            common = white[0] @ (X[rows] - center).T if self.shared else None
             for k, m in enumerate(self.m):
-                z = (X[rows] - m) @ white[k].T
-                np.einsum("nd,nd->n", z, z, out=q[rows, k])
+                z = white[k] @ (X[rows] - m).T if common is None else common - (white[0] @ (m - center))[:, None]
+                np.einsum("dn,dn->n", z, z, out=q[k])
+            out[rows] = log_student(q.T, log_det, self.kappa, self.nu, X.shape[1]) + log_share
 
-        for_blocks(squares, *X.shape)
-        return log_student(q, log_det, self.kappa, self.nu, X.shape[1]) + np.log(self.alpha / self.alpha.sum())
+        for_blocks(densities, *X.shape)
+        return out
 
     def leave_one_out(self, X: Floats, y: Floats) -> Floats:
         """Return log p(x_i, y = k | all rows but i) (n, K), exact, without refitting; entry y_i is the LOO density.

@@ -31,8 +31,8 @@ from bayes_gda.prediction import links, softmax_links
 from bayes_gda.prediction.averaged import AveragedClassifier
 from bayes_gda.prediction.generative import GenerativeClassifier
 from bayes_gda.prediction.missing import Source, log_joint_observed
-from bayes_gda.prediction.predictive import log_class_probabilities, log_joint_of_draws, row_blocks
-from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.prediction.predictive import log_joint_of_draws, row_blocks
+from bayes_gda.prediction.regression import Activations, binary_activations, softmax_activations
 from bayes_gda.prediction.shift import reweigh
 
 Covariance = Literal["shared", "own", "diagonal"]
@@ -95,7 +95,7 @@ class GaussianClassifier(GenerativeClassifier):
         # log π = 0: the share is put in afterwards, exactly
         conditional = dict(self.draws) | {"pi": np.ones_like(self.draws["pi"])}
         out = np.empty((len(X), self.K))
-        for rows in row_blocks(len(X), self.width * 64):  # 64 draws at once at least
+        for rows in row_blocks(len(X), self.K * 64):  # 64 draws at once at least
             out[rows] = (log_joint_observed if gaps else log_joint_of_draws)(conditional, X[rows])
         return out
 
@@ -153,11 +153,6 @@ class RegressionClassifier:
             object.__setattr__(self, "draws", frozen(self.draws))
 
     @property
-    def width(self) -> int:
-        """Numbers that one draw and one row take up on the way to a probability."""
-        return self.K
-
-    @property
     def class_shares(self) -> Floats:
         """The shares (K,) of the classes that the probabilities stand on."""
         return self.shares
@@ -165,18 +160,22 @@ class RegressionClassifier:
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
         """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
         out = np.empty((len(X), self.K))
-        for rows in row_blocks(len(X), self.K**2 + len(self.features.names)):
-            Phi = self.features(X[rows])
-            out[rows] = self._of_draws(Phi) if self.posterior is None else self._of_gaussian(Phi, self.posterior)
+        if self.posterior is None:
+            for rows in row_blocks(len(X), len(self.features.names)):
+                out[rows] = self._of_draws(self.features(X[rows]))
+        else:
+            self._of_gaussian(X, self.posterior, out)
         return out if class_prior is None else reweigh(out, self.shares, class_prior)
 
-    def _of_gaussian(self, Phi: Floats, posterior: GaussianPosterior) -> Floats:
-        if not self.binary:
-            return softmax_links.log_sobol(*self._softmax(Phi).activations(posterior))
-        mu, s2 = BinaryPredictor(Phi).activations(posterior)
-        log_p = np.stack([links.log_expected_sigmoid(-mu, s2), links.log_expected_sigmoid(mu, s2)], axis=1)
-        # Each is right to a part in 10⁹; together they shall make one.
-        return log_class_probabilities(log_p)
+    def _of_gaussian(self, X: Floats, posterior: GaussianPosterior, out: Floats) -> None:
+        """Write log p(y=k | x, D) of the rows of X into `out`, block by block while they are in cache."""
+        activations = self.activations(posterior)
+        link = links.log_expected_sigmoids if self.binary else softmax_links.log_sobol
+
+        def write(rows: slice) -> None:
+            out[rows] = link(*activations(self.features(X[rows])))
+
+        for_blocks(write, len(X), len(self.features.names))
 
     def _of_draws(self, Phi: Floats) -> Floats:
         assert self.draws is not None
@@ -201,6 +200,12 @@ class RegressionClassifier:
         for_blocks(average, len(Phi), AVERAGED_WIDTH)
         return out
 
+    def activations(self, posterior: GaussianPosterior) -> Activations:
+        """Return the function from rows of a design matrix to the moments of their activations."""
+        if self.binary:
+            return binary_activations(posterior)
+        return softmax_activations(posterior, self.K, reference_class=self.reference)
+
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `w` (size, m), or (size, K, m) for softmax, and `tau` (size,) if it is unknown."""
         if self.posterior is not None:
@@ -223,7 +228,8 @@ class RegressionClassifier:
             a = product(w, Phi.T)
             P = np.stack([expit(-a), expit(a)], axis=2)
         else:
-            P = softmax(self._activations(w, Phi), axis=2)
+            a = product(np.ascontiguousarray(w).reshape(-1, w.shape[-1]), Phi.T)
+            P = softmax(np.swapaxes(a.reshape(len(w), self.K, -1), 1, 2), axis=2)
         if class_prior is None:
             return P, None
         with np.errstate(divide="ignore"):  # log 0 where a class is impossible
@@ -236,14 +242,6 @@ class RegressionClassifier:
         free = W.reshape(len(W), self.K - self.reference, -1)
         zeros = np.zeros((len(W), self.K - free.shape[1], free.shape[2]))
         return np.concatenate([free, zeros], axis=1)
-
-    def _activations(self, w: Floats, Phi: Floats) -> Floats:
-        """Return the activations (S, n, K) of weights (S, K, m)."""
-        a = product(np.ascontiguousarray(w).reshape(-1, w.shape[-1]), Phi.T)
-        return np.swapaxes(a.reshape(len(w), self.K, -1), 1, 2)
-
-    def _softmax(self, Phi: Floats) -> SoftmaxPredictor:
-        return SoftmaxPredictor(Phi, self.K, self.reference)
 
 
 FittedClassifier = GaussianClassifier | AveragedClassifier | RegressionClassifier

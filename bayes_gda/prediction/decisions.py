@@ -27,11 +27,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from bayes_gda.checks import Floats, finite, numbers, rectangle, whole
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import for_blocks
+from bayes_gda.prediction.predictive import normalised
 
 Codes = NDArray[np.intp]
 
@@ -171,8 +172,8 @@ def generative_draws(log_joint: Floats) -> tuple[Floats, Floats]:
     Their weighted mean is the generative predictive, as Σ_s p(x | θ_s) p(y | x, θ_s) = Σ_s p(x, y | θ_s). It takes what
     `predictive.log_joint_per_draw` gives.
     """
-    log_x = logsumexp(log_joint, axis=2)
-    return np.exp(log_joint - log_x[..., None]), np.asarray(softmax(log_x, axis=0))
+    P, log_x = normalised(log_joint)
+    return np.exp(P, out=P), np.asarray(softmax(log_x, axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

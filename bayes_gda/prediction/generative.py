@@ -36,11 +36,6 @@ class GenerativeClassifier:
         return self.moments.K
 
     @property
-    def width(self) -> int:
-        """Numbers that one draw and one row take up on the way to a probability."""
-        return self.moments.K * self.moments.d
-
-    @property
     def class_shares(self) -> Floats:
         """E[π | D] (K,): π is independent of means and covariances given the data, whatever their prior."""
         alpha = self.alpha + self.moments.count

@@ -111,6 +111,16 @@ def log_expected_sigmoid(mu: ArrayLike, s2: ArrayLike) -> Floats:
     return _in_blocks(_log_expected_sigmoid, mu, s2)
 
 
+def log_expected_sigmoids(mu: ArrayLike, s2: ArrayLike) -> Floats:
+    """Return `log_expected_sigmoid` of both classes, (…, 2): at −μ and at μ, with the work of one.
+
+    The larger probability is one less the smaller, so that together they make one.
+    """
+    tail = _in_blocks(_log_tail, mu, s2)
+    rest, right = np.log1p(-np.exp(tail)), np.asarray(mu) > 0
+    return np.stack([np.where(right, tail, rest), np.where(right, rest, tail)], axis=-1)
+
+
 def gauss_hermite(mu: ArrayLike, s2: ArrayLike, *, order: int = _HERMITE_ORDER) -> Floats:
     """Return Σⱼ ωⱼ σ(μ + s zⱼ), Gauss–Hermite quadrature of `order` nodes; good for s up to about 3."""
     z, omega = _hermite(order)
@@ -219,8 +229,8 @@ class EntropySplit:
 
 def entropy_binary(mu: ArrayLike, s2: ArrayLike) -> EntropySplit:
     """Split the predictive entropy of one class against the other; each part within 1e-8 nats."""
-    log_p, log_q = log_expected_sigmoid(mu, s2), log_expected_sigmoid(np.negative(mu), s2)
-    total = -np.exp(log_p) * log_p - np.exp(log_q) * log_q
+    log_p = log_expected_sigmoids(mu, s2)
+    total = -(np.exp(log_p) * log_p).sum(axis=-1)
     return EntropySplit.of(total, _in_blocks(_aleatoric, mu, s2, width=len(_ENTROPY_X)))
 
 
@@ -256,6 +266,12 @@ def _mixture(mu: Floats, s2: Floats) -> Floats:
 
 
 def _log_expected_sigmoid(mu: Floats, s2: Floats) -> Floats:
+    log_p = _log_tail(mu, s2)
+    return np.where(mu > 0, np.log1p(-np.exp(log_p)), log_p)
+
+
+def _log_tail(mu: Floats, s2: Floats) -> Floats:
+    """log F(−|μ|), the smaller one of the two classes' probabilities."""
     x = -np.abs(mu)
     log_p = np.zeros(mu.shape)
     reflect = x < -s2 / 2
@@ -264,8 +280,7 @@ def _log_expected_sigmoid(mu: Floats, s2: Floats) -> Floats:
     wide = (x < 0) & (s2 > _WIDE**2)
     log_p[~wide] += np.log(_mixture(x[~wide], s2[~wide]))
     log_p[wide] += _in_blocks(_log_step_and_rest, x[wide], s2[wide], width=len(_LEGENDRE_X))
-    log_p = np.where(mu > 0, np.log1p(-np.exp(log_p)), log_p)
-    return np.where(s2 == 0, log_expit(mu), log_p)
+    return np.where(s2 == 0, log_expit(-np.abs(mu)), log_p)
 
 
 def _log_step_and_rest(x: Floats, s2: Floats) -> Floats:

@@ -18,22 +18,40 @@ from bayes_gda.inference.laplace import GaussianPosterior
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product
 from bayes_gda.prediction import links, softmax_links
 
+# From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
+type Activations = Callable[[Floats], tuple[Floats, Floats]]
+
+
+def binary_activations(posterior: GaussianPosterior) -> Activations:
+    """Return the function from rows of a design matrix to μ_a (n,) and σ_a² (n,)."""
+    # φᵀH⁻¹φ = |L⁻¹φ|²
+    root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim), lower=True).T
+    return lambda Phi: linear_and_quadratic(Phi, posterior.mean, root)
+
+
+def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class: bool = False) -> Activations:
+    """Return the function from rows of a design matrix to means (n, K) and covariances (n, K, K) of the activations."""
+    free = K - reference_class
+    m = posterior.dim // free
+    W, V = posterior.mean.reshape(free, m), posterior.covariance.reshape(free, m, free, m)
+
+    def moments(Phi: Floats) -> tuple[Floats, Floats]:
+        mean, covariance = np.zeros((len(Phi), K)), np.zeros((len(Phi), K, K))
+        mean[:, :free] = product(Phi, W.T)
+        for a in range(free):
+            for b in range(a + 1):
+                entry = np.einsum("nm,nm->n", product(Phi, V[a, :, b]), Phi)
+                covariance[:, a, b] = covariance[:, b, a] = entry
+        return mean, covariance
+
+    return moments
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinaryPredictor:
     """Probabilities (n, 2) of the two classes of logistic regression for the rows of Phi (n, m)."""
 
     Phi: Floats
-
-    def activations(self, posterior: GaussianPosterior) -> tuple[Floats, Floats]:
-        """Return μ_a (n,) and σ_a² (n,)."""
-        a_mean, a_var = np.empty(len(self.Phi)), np.empty(len(self.Phi))
-
-        def write(rows: slice, mu: Floats, s2: Floats) -> None:
-            a_mean[rows], a_var[rows] = mu, s2
-
-        self._each_block(posterior, write)
-        return a_mean, a_var
 
     def fast(self, posterior: GaussianPosterior) -> Floats:
         """Return the probit-approximated predictive σ(μ_a/√(1 + πσ_a²/8))."""
@@ -61,16 +79,9 @@ class BinaryPredictor:
     def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
         """Probabilities (n, 2) by link(μ_a, σ_a²), applied to a block while it is in cache."""
         P = np.empty((len(self.Phi), 2))
-        self._each_block(posterior, lambda rows, mu, s2: _write_both(P[rows], link(mu, s2)))
+        activations = binary_activations(posterior)
+        for_blocks(lambda rows: _write_both(P[rows], link(*activations(self.Phi[rows]))), *self.Phi.shape)
         return P
-
-    def _each_block(self, posterior: GaussianPosterior, write: Callable[[slice, Floats, Floats], None]) -> None:
-        """Hand the rows, μ_a and σ_a² of every block to `write`."""
-        # φᵀH⁻¹φ = |L⁻¹φ|²
-        root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim), lower=True).T
-        for_blocks(
-            lambda rows: write(rows, *linear_and_quadratic(self.Phi[rows], posterior.mean, root)), *self.Phi.shape
-        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,31 +102,13 @@ class SoftmaxPredictor:
     K: int
     reference_class: bool = False
 
-    def activations(self, posterior: GaussianPosterior) -> tuple[Floats, Floats]:
-        """Return the means (n, K) and covariances (n, K, K) of the activations."""
-        n, m = self.Phi.shape
-        free = self.K - self.reference_class
-        mean, covariance = np.zeros((n, self.K)), np.zeros((n, self.K, self.K))
-        W, V = posterior.mean.reshape(free, m), posterior.covariance.reshape(free, m, free, m)
-
-        def moments(rows: slice) -> None:
-            Phi = self.Phi[rows]
-            mean[rows, :free] = product(Phi, W.T)
-            for a in range(free):
-                for b in range(a + 1):
-                    entry = np.einsum("nm,nm->n", product(Phi, V[a, :, b]), Phi)
-                    covariance[rows, a, b] = covariance[rows, b, a] = entry
-
-        for_blocks(moments, n, m)
-        return mean, covariance
-
     def fast(self, posterior: GaussianPosterior) -> Floats:
         """Return the mean-field form, which treats every pair of classes by the binary probit formula."""
-        return softmax_links.mean_field(*self.activations(posterior))
+        return self._linked(posterior, softmax_links.mean_field)
 
     def reference(self, posterior: GaussianPosterior) -> Floats:
         """Return the average over 512 Sobol points in logit space."""
-        return softmax_links.sobol(*self.activations(posterior))
+        return self._linked(posterior, softmax_links.sobol)
 
     def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return Σ_s weight_s softmax(W_sφ) (n, K) and its standard error (n, K)."""
@@ -133,6 +126,17 @@ class SoftmaxPredictor:
 
         for_blocks(average, n, AVERAGED_WIDTH)
         return mean, error
+
+    def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
+        """Probabilities (n, K) by link(mean, covariance), applied to a block while it is in cache."""
+        P = np.empty((len(self.Phi), self.K))
+        activations = softmax_activations(posterior, self.K, reference_class=self.reference_class)
+
+        def write(rows: slice) -> None:
+            P[rows] = link(*activations(self.Phi[rows]))
+
+        for_blocks(write, *self.Phi.shape)
+        return P
 
 
 def _write_both(P: Floats, p: Floats) -> None:

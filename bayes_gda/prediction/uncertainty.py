@@ -16,12 +16,12 @@ from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.inference.laplace import GaussianPosterior
 from bayes_gda.inference.priors import Seed
+from bayes_gda.linalg import for_blocks
 from bayes_gda.prediction import links, softmax_links
 from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
 from bayes_gda.prediction.links import EntropySplit
 from bayes_gda.prediction.predictive import row_blocks
-from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
 
 
 def interval(model: FittedClassifier, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
@@ -33,10 +33,14 @@ def interval(model: FittedClassifier, X: Floats, *, prob: float, size: int, rand
         raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")
     out = np.empty((len(X), model.K, 2))
     if isinstance(model, RegressionClassifier) and model.binary and model.posterior is not None:
-        for rows in row_blocks(len(X), len(model.features.names)):
-            mu, s2 = BinaryPredictor(model.features(X[rows])).activations(model.posterior)
+        activations = model.activations(model.posterior)
+
+        def write(rows: slice) -> None:
+            mu, s2 = activations(model.features(X[rows]))
             out[rows, 0] = links.sigmoid_interval(-mu, s2, level=prob)
             out[rows, 1] = links.sigmoid_interval(mu, s2, level=prob)
+
+        for_blocks(write, len(X), len(model.features.names))
         return out
     ends = [(1 - prob) / 2, (1 + prob) / 2]
     for rows, P, _ in _draws(model, X, size, random_seed):
@@ -98,10 +102,8 @@ def decisions(
 
 
 def _gaussian_entropy(model: RegressionClassifier, posterior: GaussianPosterior, X: Floats) -> EntropySplit:
-    Phi = model.features(X)
-    if model.binary:
-        return links.entropy_binary(*BinaryPredictor(Phi).activations(posterior))
-    return softmax_links.entropy_softmax(*SoftmaxPredictor(Phi, model.K, model.reference).activations(posterior))
+    split = links.entropy_binary if model.binary else softmax_links.entropy_softmax
+    return split(*model.activations(posterior)(model.features(X)))
 
 
 def _draws(
@@ -109,5 +111,5 @@ def _draws(
 ) -> Iterator[tuple[slice, Floats, Floats | None]]:
     """Yield blocks of rows with draws of their probabilities; the same draws of the parameters serve all blocks."""
     variables = model.draw_variables(size, random_seed=random_seed)
-    for rows in row_blocks(len(X), size * model.width):
+    for rows in row_blocks(len(X), size * model.K):
         yield rows, *model.probability_draws(variables, X[rows], class_prior)

@@ -149,7 +149,7 @@ def _function(analysis: Analysis) -> Callable[[Floats], Floats]:
             return np.exp(model.log_probabilities(X))
         variables = model.draw_variables(PICTURE_DRAWS)
         out = np.empty((len(X), model.K))
-        for rows in row_blocks(len(X), PICTURE_DRAWS * model.width):
+        for rows in row_blocks(len(X), PICTURE_DRAWS * model.K):
             P, weight = model.probability_draws(variables, X[rows])
             out[rows] = P.mean(axis=0) if weight is None else np.einsum("sn,snk->nk", weight, P)
         return out

@@ -295,9 +295,7 @@ def _compact(svg: str) -> str:
     svg = re.sub(r'#([\w-]+)(?=[")])', lambda m: f"#{names.get(m[1], m[1])}", svg)  # colours stay as they are
     svg = re.sub(r'style="[^"]*"', lambda m: m[0].replace(": ", ":").replace("; ", ";"), svg)
     # Positions to hundredths of a point; scales, which have three digits after the point and more, stand behind them.
-    return re.sub(
-        r"translate\(([-\d.]+) ([-\d.]+)\)", lambda m: f"translate({float(m[1]):.2f} {float(m[2]):.2f})", svg
-    )
+    return re.sub(r"translate\(([-\d.]+) ([-\d.]+)\)", lambda m: f"translate({float(m[1]):.2f} {float(m[2]):.2f})", svg)
 
 
 def render_gallery(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -46,6 +46,15 @@ def worst(method, truth):
     return np.abs(method(MU[:, None], S**2) - truth).max()
 
 
+def test_both_classes_at_once_are_each_by_itself_and_make_one():
+    mu, s2 = FAR_MU[:, None], FAR_S**2
+    both = links.log_expected_sigmoids(mu, s2)
+    assert both.shape == (len(FAR_MU), len(FAR_S), 2)
+    np.testing.assert_allclose(both[..., 0], links.log_expected_sigmoid(-mu, s2), rtol=1e-14)
+    np.testing.assert_allclose(both[..., 1], links.log_expected_sigmoid(mu, s2), rtol=1e-14)
+    np.testing.assert_allclose(np.exp(both).sum(axis=-1), 1, rtol=1e-15)
+
+
 @pytest.mark.parametrize("t", [1e-4, 0.01, 0.5, 1, 4, 25, 100, 400, 2500])
 def test_truth_and_log_form_meet_pirjols_identities(t):
     first = -t / 2 - np.log(2)

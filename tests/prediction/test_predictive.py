@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import multivariate_normal
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
@@ -31,6 +32,22 @@ def test_mean_density_of_draws_nears_the_exact_student_t(build, kind):
     right = np.exp(log_class_probabilities(log_joint_of_draws(draws, far)))
     exact = np.exp(log_class_probabilities(posterior.log_joint(far)))
     assert np.abs(right - exact).max() < np.abs(wrong - exact).max()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize(("build", "kind"), [(lda_posterior, NIW), (qda_posterior, NIW), (naive_posterior, NIG)])
+def test_densities_of_draws_are_scipys(build, kind, offset):
+    """Of many draws and rows, in blocks and threads; a large offset of the features costs no more than its digits."""
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    draws = build(moments, kind.default(moments)).draw(700, random_seed=0)
+    X = np.vstack([data.X, data.X + 50])
+    found = log_joint_per_draw(draws | {"mu": draws["mu"] + offset}, X + offset)
+    for s, k in [(0, 0), (1, 1), (350, 2), (698, 0), (699, 2)]:
+        spread = np.diag(draws["sigma2"][s, k]) if "sigma2" in draws else draws["Sigma"][s]
+        spread = spread if spread.ndim == 2 else spread[k]
+        expected = np.log(draws["pi"][s, k]) + multivariate_normal(draws["mu"][s, k], spread).logpdf(X)
+        np.testing.assert_allclose(found[s, :, k], expected, rtol=1e-10, atol=1e-15 * offset * 50)
 
 
 def test_log_probabilities_stay_finite_however_far_out():
