@@ -195,21 +195,34 @@ def test_laplace_that_will_not_do_says_so():
     assert (model.inference_, model.trust_.verdict) == ("laplace", "needs-mcmc")
 
 
-def test_a_million_rows_are_checked_on_a_part(monkeypatch):
+def test_many_rows_are_checked_with_few_draws(monkeypatch):
     from bayes_gda.fitting import regressions
 
-    monkeypatch.setattr(regressions, "CHECKED_ROWS", 5000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 2))
     y = rng.random(12_000) < 1 / (1 + np.exp(-X[:, 0]))
     model = BayesianLogisticRegression().fit(X, y)
     assert model.trust_.verdict == "trusted"
-    assert model.trust_.reason.startswith("Checked on 5000 of 12000 rows")
-    monkeypatch.undo()
-    whole = BayesianLogisticRegression().fit(X, y)
-    np.testing.assert_array_equal(model.predict_proba(X), whole.predict_proba(X))
-    difference = abs(model.log_evidence_ - whole.log_evidence_)
-    assert difference < 3 * (model.log_evidence_error_ + whole.log_evidence_error_)
+    assert len(model.trust_.draws) < 1000
+    monkeypatch.setattr(regressions, "MANY_ROWS", 20_000)
+    slow = BayesianLogisticRegression().fit(X, y)
+    assert slow.trust_.verdict == "trusted"
+    assert len(slow.trust_.draws) >= 4000
+    np.testing.assert_array_equal(model.predict_proba(X), slow.predict_proba(X))
+    assert model.trust_.shift.largest == pytest.approx(slow.trust_.shift.largest, abs=0.001)
+    difference = abs(model.log_evidence_ - slow.log_evidence_)
+    assert difference < 4 * np.hypot(model.log_evidence_error_, slow.log_evidence_error_)
+
+
+def test_many_rows_that_are_separated_get_the_full_check():
+    """Many rows are no promise of a Gaussian posterior: a few rows of the rarer class decide about the weights."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(6_000, 3))
+    y = X[:, 0] > 3
+    assert 2 < y.sum() < 20
+    model = BayesianLogisticRegression().fit(X, y)
+    assert model.trust_.verdict == "corrected"
+    assert len(model.trust_.draws) * model.trust_.corrected_ess_fraction > 2000
 
 
 def test_distinct_names():
