@@ -2,7 +2,8 @@
 
     p(y=k | x) ∝ π_k N(x | μ_k, Σ_k)
 
-The Bayesian models average over what these estimates do not know.
+The Bayesian models average over what these estimates do not know. Rows may have gaps (NaN): the estimates then maximise
+the likelihood of what was observed, by EM, and what a row lacks is integrated out of its prediction.
 """
 
 from typing import Any, ClassVar, Self
@@ -14,11 +15,14 @@ from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from bayes_gda.baselines.linear import encode, new_rows
+from bayes_gda.baselines.linear import encode, feature_names, new_rows
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
+from bayes_gda.inference.missing import PointEstimate, maximum_likelihood, maximum_likelihood_naive
+from bayes_gda.inference.patterns import PatternMoments, has_gaps
 from bayes_gda.prediction.discriminant import Gaussians, plug_in_lda, plug_in_naive, plug_in_qda
+from bayes_gda.prediction.missing import log_joint_observed
 
 
 class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
@@ -33,16 +37,27 @@ class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
     def __init__(self, *, unbiased: bool = False) -> None:
         self.unbiased = unbiased
 
+    def __sklearn_tags__(self) -> Any:
+        """Rows may lack values."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def fit(self, X: Any, y: Any) -> Self:
-        """Estimate from rows X (n, d) and labels y (n,)."""
-        X, codes, self.classes_ = encode(self, X, y)
-        moments = Moments.from_arrays(X, codes, len(self.classes_))
-        self._check_counts(moments)
-        self.gaussians_ = self._estimate(moments)
-        scores = self.gaussians_.log_joint(X)
+        """Estimate from rows X (n, d) and labels y (n,); NaN in X is a missing value."""
+        X, codes, self.classes_ = encode(self, X, y, gaps=True)
+        if has_gaps(X):
+            self._check_values(X, codes)
+            point = self._estimate_observed(X, codes)
+            self.gaussians_ = Gaussians(point.pi, point.mu, point.Sigma)
+        else:
+            moments = Moments.from_arrays(X, codes, len(self.classes_))
+            self._check_counts(moments)
+            self.gaussians_ = self._estimate(moments)
+        scores = self._scores(X)
         log_p = log_softmax(scores, axis=1)[np.arange(len(X)), codes]
         errors = int((scores.argmax(axis=1) != codes).sum())
-        # A closed form has no steps: the curve is one point.
+        # A closed form has no steps, and EM's are of another loss: the curve is one point.
         self.learning_curve_ = pd.DataFrame([{"epoch": 1, "loss": -log_p.mean(), "errors": errors}])
         self.converged_ = True
         return self
@@ -68,13 +83,40 @@ class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _log_joint(self, X: Any) -> Floats:
         check_is_fitted(self)
-        return self.gaussians_.log_joint(new_rows(self, X))
+        return self._scores(new_rows(self, X, gaps=True))
+
+    def _scores(self, X: Floats) -> Floats:
+        """Return log p(x, y=k) (n, K) of what each row has."""
+        found = self.gaussians_
+        if not has_gaps(X):
+            return found.log_joint(X)
+        return log_joint_observed({"pi": found.pi[None], "mu": found.mu[None], "Sigma": found.Sigma[None]}, X)
 
     def _estimate(self, moments: Moments) -> Gaussians:
+        """Estimate from complete rows."""
+        raise NotImplementedError
+
+    def _estimate_observed(self, X: Floats, codes: NDArray[np.intp]) -> PointEstimate:
+        """Estimate from rows with gaps."""
         raise NotImplementedError
 
     def _minimum_rows(self, d: int) -> int:
         raise NotImplementedError
+
+    def _check_values(self, X: Floats, codes: NDArray[np.intp]) -> None:
+        """Name the class and feature that EM knows too little of, and what has no meaning with gaps."""
+        if self.unbiased:
+            raise DataError(
+                "unbiased=True needs complete rows, as EM maximises the likelihood. Use unbiased=False, or drop rows."
+            )
+        for k, label in enumerate(self.classes_.tolist()):
+            values = (~np.isnan(X[codes == k])).sum(axis=0)
+            if values.min() < 2:
+                name = feature_names(self, X.shape[1])[int(values.argmin())]
+                raise DataError(
+                    f"Class {label!r} has {values.min()} observed values of feature {name!r}; plug-in {self._name} "
+                    "needs at least 2. Drop the feature, or use the Bayesian model, whose prior fills in."
+                )
 
     def _check_counts(self, moments: Moments) -> None:
         """Name the class that has too few rows, by its label."""
@@ -109,6 +151,9 @@ class PlugInLDA(_PlugIn):
     def _estimate(self, moments: Moments) -> Gaussians:
         return plug_in_lda(moments, unbiased=self.unbiased)
 
+    def _estimate_observed(self, X: Floats, codes: NDArray[np.intp]) -> PointEstimate:
+        return maximum_likelihood(PatternMoments.from_arrays(X, codes, len(self.classes_)), shared=True)
+
     def _minimum_rows(self, d: int) -> int:
         return 1
 
@@ -134,6 +179,9 @@ class PlugInQDA(_PlugIn):
     def _estimate(self, moments: Moments) -> Gaussians:
         return plug_in_qda(moments, unbiased=self.unbiased)
 
+    def _estimate_observed(self, X: Floats, codes: NDArray[np.intp]) -> PointEstimate:
+        return maximum_likelihood(PatternMoments.from_arrays(X, codes, len(self.classes_)), shared=False)
+
     def _minimum_rows(self, d: int) -> int:
         return d + 1
 
@@ -158,6 +206,9 @@ class PlugInNaiveGaussian(_PlugIn):
 
     def _estimate(self, moments: Moments) -> Gaussians:
         return plug_in_naive(moments, unbiased=self.unbiased)
+
+    def _estimate_observed(self, X: Floats, codes: NDArray[np.intp]) -> PointEstimate:
+        return maximum_likelihood_naive(X, codes, len(self.classes_))
 
     def _minimum_rows(self, d: int) -> int:
         return 2

@@ -60,9 +60,12 @@ def decide(A: Floats) -> NDArray[np.intp]:
     return (A[:, 0] > 0).astype(np.intp) if A.shape[1] == 1 else np.argmax(A, axis=1)
 
 
-def encode(estimator: Any, X: Any, y: Any) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
-    """Return X (n, d) as floats, class codes (n,) and the sorted class labels (K,); sets `n_features_in_`."""
-    X, y = validate_data(estimator, X, y, dtype=np.float64)
+def encode(estimator: Any, X: Any, y: Any, *, gaps: bool = False) -> tuple[Floats, NDArray[np.intp], NDArray[Any]]:
+    """Return X (n, d) as floats, class codes (n,) and the sorted class labels (K,); sets `n_features_in_`.
+
+    With `gaps`, NaN stands for a missing value; otherwise it is an error.
+    """
+    X, y = validate_data(estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan" if gaps else True)
     check_classification_targets(y)
     _check_size(estimator, X)
     classes, codes = np.unique(y, return_inverse=True)
@@ -71,15 +74,21 @@ def encode(estimator: Any, X: Any, y: Any) -> tuple[Floats, NDArray[np.intp], ND
     return X, codes.astype(np.intp), classes
 
 
-def new_rows(estimator: Any, X: Any) -> Floats:
-    """Return rows (n, d) to predict as floats, checked against those that were learnt."""
-    rows: Floats = validate_data(estimator, X, dtype=np.float64, reset=False)
+def new_rows(estimator: Any, X: Any, *, gaps: bool = False) -> Floats:
+    """Return rows (n, d) to predict as floats, checked against those that were learnt; `gaps` as in `encode`."""
+    finite = "allow-nan" if gaps else True
+    rows: Floats = validate_data(estimator, X, dtype=np.float64, reset=False, ensure_all_finite=finite)
     _check_size(estimator, rows)
     return rows
 
 
+def feature_names(estimator: Any, d: int) -> list[str]:
+    """Return the names of the features that the estimator was given, or their numbers."""
+    return [str(name) for name in getattr(estimator, "feature_names_in_", range(d))]
+
+
 def _check_size(estimator: Any, X: Floats) -> None:
-    check_size(X, [str(name) for name in getattr(estimator, "feature_names_in_", range(X.shape[1]))])
+    check_size(X, feature_names(estimator, X.shape[1]))
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -17,16 +17,15 @@ from bayes_gda.data.batches import Source
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.fitting.choice import TOLERANCE, Fit, fit
+from bayes_gda.fitting.choice import Fit, fit
 from bayes_gda.fitting.chunked import fit_chunked
 from bayes_gda.fitting.defaults import Rows
-from bayes_gda.fitting.regressions import Design, WeightsProblem
+from bayes_gda.fitting.regressions import Design, WeightsProblem, weigh_gaussian
 from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo, laplace_approximation
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
-from bayes_gda.inference.skew import lindley_mean
 from bayes_gda.inference.streaming import FilteredTarget
-from bayes_gda.inference.trust import Trust, assess
+from bayes_gda.inference.trust import Trust
 from bayes_gda.prediction.classifier import RegressionClassifier
 
 # Adds nothing: the Gaussian before stands in its place.
@@ -48,7 +47,7 @@ class Online(BayesianClassifier):
 
         The feature map, with its standardisation, and a prior by empirical Bayes are those of the first batch. `trust_`
         weighs the last step alone, `log_evidence_` sums the steps. Use `fit` where all rows fit into memory: it has no
-        drift, and a batch of more than 10⁵ rows takes longer to check than to learn.
+        drift.
 
         Parameters
         ----------
@@ -179,9 +178,7 @@ class OnlineProblem(WeightsProblem):
 
     def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
         """Weigh this step's Gaussian, by the probabilities of the batch."""
-        target = self._target()
-        mean, rows = lindley_mean(posterior, target), self.design.predictor()
-        trust = assess(target, posterior, mean=mean, predictor=rows, tolerance=TOLERANCE, random_seed=random_seed)
+        trust = weigh_gaussian(self._target(), posterior, self.design.predictor(), self.n, random_seed)
         return replace(trust, reason=f"Of the last batch alone, given the Gaussian before it: {trust.reason}")
 
     def log_density(self, w: Floats) -> Floats:

@@ -5,7 +5,7 @@ Under a Gaussian or flat prior the coordinates are the weights; with an unknown 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -25,9 +25,9 @@ from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import RegressionTarget, regression_laplace
-from bayes_gda.inference.skew import lindley_mean
+from bayes_gda.inference.skew import ThirdTrace, lindley_mean
 from bayes_gda.inference.softmax import SoftmaxTarget
-from bayes_gda.inference.trust import Predictor, Trust, assess
+from bayes_gda.inference.trust import LogDensity, Predictor, Trust, assess
 from bayes_gda.inference.trust_at_once import first_look
 from bayes_gda.models.blueprint import RegressionBlueprint
 from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier
@@ -163,7 +163,7 @@ class WeightsProblem:
 
     def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
         """Weigh the Gaussian, by the probabilities of training rows."""
-        return _weigh(self.design.target(self.prior), posterior, self.design.predictor(), self.n, random_seed)
+        return weigh_gaussian(self.design.target(self.prior), posterior, self.design.predictor(), self.n, random_seed)
 
     def log_density(self, w: Floats) -> Floats:
         """Return the log posterior (S,) of weights (S, dim)."""
@@ -220,7 +220,7 @@ class HierarchicalProblem:
     def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
         """Weigh the Gaussian, by the probabilities of training rows."""
         rows = _BehindScale(self.design.predictor())
-        return _weigh(Smoothed(self._density()), posterior, rows, self.n, random_seed)
+        return weigh_gaussian(Smoothed(self._density()), posterior, rows, self.n, random_seed)
 
     def log_density(self, w: Floats) -> Floats:
         """Return the log posterior (S,) of (log τ, w) (S, dim)."""
@@ -305,8 +305,16 @@ def _without_first(posterior: GaussianPosterior) -> GaussianPosterior:
     return replace(posterior, mean=posterior.mean[1:], chol_precision=np.linalg.cholesky(marginal))
 
 
-def _weigh(
-    target: RegressionTarget | Smoothed, posterior: GaussianPosterior, rows: Predictor, n: int, random_seed: int
+class Weighable(LogDensity, ThirdTrace, Protocol):
+    """A target with the derivatives that Lindley's mean takes."""
+
+
+def weigh_gaussian(
+    target: Weighable,
+    posterior: GaussianPosterior,
+    rows: Predictor,
+    n: int,
+    random_seed: int,
 ) -> Trust:
     """Weigh a Gaussian by the probabilities of rows; of many rows at one look, if that is enough to trust it."""
     mean = lindley_mean(posterior, target)

@@ -80,3 +80,71 @@ def test_too_few_rows_name_the_class():
         PlugInNaiveGaussian().fit(X, [*y[:-1], "c"])
     with pytest.raises(DataError, match="singular"):
         PlugInLDA().fit(X[:, [0, 1, 1]], y)
+
+
+# ── Gaps ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+EVERY = pytest.mark.parametrize("cls", [PlugInLDA, PlugInQDA, PlugInNaiveGaussian])
+
+
+def gapped(share=0.2):
+    X, y = IRIS
+    return np.where(np.random.default_rng(0).random(X.shape) < share, np.nan, X), y
+
+
+@EVERY
+def test_no_likelihood_of_what_was_observed_is_higher(cls):
+    """The estimate against itself moved a little in every direction, by densities of SciPy."""
+    X, y = gapped()
+    found = cls().fit(X, y).gaussians_
+
+    def log_likelihood(mu, Sigma):
+        total = 0.0
+        for x, k in zip(X, y, strict=True):
+            o = ~np.isnan(x)
+            if o.any():
+                spread = Sigma if Sigma.ndim == 2 else Sigma[k]
+                total += multivariate_normal(mu[k, o], spread[np.ix_(o, o)]).logpdf(x[o])
+        return total
+
+    best = log_likelihood(found.mu, found.Sigma)
+    for j in range(4):
+        step = 0.05 * np.eye(4)[j]
+        for sign in (-1, 1):
+            assert log_likelihood(found.mu + sign * step, found.Sigma) < best
+            assert log_likelihood(found.mu, found.Sigma * (1 + sign * step) * (1 + sign * step)[:, None]) < best
+
+
+@EVERY
+def test_what_a_row_lacks_is_integrated_out(cls):
+    X, y = IRIS
+    model = cls().fit(X, y)
+    row = X[70:71].copy()
+    row[0, 2] = np.nan
+    grid = np.linspace(-5, 15, 4001)
+    filled = np.repeat(row, len(grid), axis=0)
+    filled[:, 2] = grid
+    joint = np.exp(model.gaussians_.log_joint(filled)).sum(axis=0)
+    np.testing.assert_allclose(model.predict_proba(row)[0], joint / joint.sum(), rtol=1e-8)
+    np.testing.assert_allclose(model.predict_proba(np.full((1, 4), np.nan)), 1 / 3)
+
+
+@EVERY
+def test_gaps_cost_little(cls):
+    X, y = gapped()
+    model = cls().fit(X, y)
+    assert (model.predict(IRIS[0]) == y).mean() > 0.93
+    assert (model.predict(X) == y).mean() > 0.85
+    assert model.learning_curve_["errors"].tolist() == [(model.predict(X) != y).sum()]
+
+
+@EVERY
+def test_gaps_that_leave_too_little_are_named(cls):
+    X, y = gapped()
+    labels = np.array(["a", "b", "c"])[y]
+    X[(y == 1).nonzero()[0][1:], 3] = np.nan
+    X[(y == 1).nonzero()[0][0], 3] = 1.0
+    with pytest.raises(DataError, match=r"Class 'b' has 1 observed values of feature '3'.*use the Bayesian model"):
+        cls().fit(X, labels)
+    with pytest.raises(DataError, match="unbiased=True needs complete rows"):
+        cls(unbiased=True).fit(*gapped())
