@@ -13,7 +13,7 @@ from proof.calibration_figures import SIZE_NAMES, coverage_plot, difference_plot
 from proof.calibration_splits import RIVALS, SCORES, VARIANTS
 from proof.calibration_words import coverage_sentences, learning_sentences, split_sentences
 
-from bayes_gda.reporting.rendering import data_uri
+from bayes_gda.reporting.rendering import data_uri, number
 from bayes_gda.reporting.style import Plot, save
 
 SCORE_NAMES = {"log_loss": "log loss", "brier": "Brier", "ece": "ECE, debiased", "error": "error rate"}
@@ -97,7 +97,7 @@ def _data_table(name: str, cases: Sequence[Mapping[str, Any]]) -> str:
         for model, names in RIVALS.items():
             own = case["means"][f"Bayesian {model}"]
             ways = ", ".join(f"{way} {count}" for way, count in case["methods"][model].items() if count)
-            rows.append(f"<td>Bayesian {model}</td><td>{ways}</td>" + "".join(f"<td>{own[s]:.3f}</td>" for s in SCORES))
+            rows.append(f"<td>Bayesian {model}</td><td>{ways}</td>" + "".join(f"<td>{number(own[s], 'f3')}</td>" for s in SCORES))
             for theirs in (f"{rival} {variant}" for rival in names for variant in TABLED):
                 rows.append(f"<td></td><td>less {escape(theirs)}</td>" + _difference_cells(case, model, theirs))
     body = _table(["ours", "", *(SCORE_NAMES[s] for s in SCORES)], rows, "")
