@@ -97,7 +97,10 @@ def _data_table(name: str, cases: Sequence[Mapping[str, Any]]) -> str:
         for model, names in RIVALS.items():
             own = case["means"][f"Bayesian {model}"]
             ways = ", ".join(f"{way} {count}" for way, count in case["methods"][model].items() if count)
-            rows.append(f"<td>Bayesian {model}</td><td>{ways}</td>" + "".join(f"<td>{number(own[s], 'f3')}</td>" for s in SCORES))
+            rows.append(
+                f"<td>Bayesian {model}</td><td>{ways}</td>"
+                + "".join(f"<td>{number(own[s], 'f3')}</td>" for s in SCORES)
+            )
             for theirs in (f"{rival} {variant}" for rival in names for variant in TABLED):
                 rows.append(f"<td></td><td>less {escape(theirs)}</td>" + _difference_cells(case, model, theirs))
     body = _table(["ours", "", *(SCORE_NAMES[s] for s in SCORES)], rows, "")
