@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.special import gammaln, multigammaln
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.inference.priors import NIG, NIW, Dirichlet, Seed
-from bayes_gda.linalg import for_blocks
+from bayes_gda.linalg import for_blocks, solve_triangular
 
 # The share of a feature's scale that the features before it leave open, at least: below it rounding decides whether Ψ
 # and the covariances drawn with it are positive definite. The default prior keeps it above 1/n but for classes that
@@ -113,7 +112,7 @@ class NIWPosterior:
         """Return C_k⁻¹ (K, d, d) for Ψ_k = C_kC_kᵀ, and log|Ψ_k| (K,)."""
         K, d = self.m.shape
         C = np.linalg.cholesky(self.Psi)
-        white = np.array([solve_triangular(factor, np.eye(d), lower=True) for factor in C])
+        white = np.array([solve_triangular(factor, np.eye(d)) for factor in C])
         log_det = 2 * np.log(np.diagonal(C, axis1=1, axis2=2)).sum(axis=1)
         return np.broadcast_to(white, (K, d, d)), np.broadcast_to(log_det, (K,))
 

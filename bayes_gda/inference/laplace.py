@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.inference.priors import Seed
+from bayes_gda.linalg import solve_triangular
 
 # Stop when the next Newton step is shorter than this many posterior standard deviations; that step is still taken, and
 # leaves an error of its square.
@@ -101,14 +101,14 @@ class GaussianPosterior:
     @property
     def covariance(self) -> Floats:
         """S_N = H⁻¹ (m, m)."""
-        root = solve_triangular(self.chol_precision, np.eye(self.dim), lower=True)
+        root = solve_triangular(self.chol_precision, np.eye(self.dim))
         out: Floats = root.T @ root
         return out
 
     @property
     def sd(self) -> Floats:
         """Posterior standard deviations (m,)."""
-        root = solve_triangular(self.chol_precision, np.eye(self.dim), lower=True)
+        root = solve_triangular(self.chol_precision, np.eye(self.dim))
         return np.sqrt(np.einsum("ij,ij->j", root, root))
 
     def whiten(self, w: Floats) -> Floats:
@@ -117,7 +117,7 @@ class GaussianPosterior:
 
     def unwhiten(self, z: Floats) -> Floats:
         """Return w = mean + L⁻ᵀz for z (S, m)."""
-        out: Floats = self.mean + solve_triangular(self.chol_precision, z.T, lower=True, trans="T").T
+        out: Floats = self.mean + solve_triangular(self.chol_precision, z.T, transposed=True).T
         return out
 
     def draw(self, size: int, *, random_seed: Seed = None) -> Floats:
@@ -201,8 +201,8 @@ def _newton_step(H: Floats, g: Floats) -> tuple[Floats, float, bool]:
     while L is None:
         ridge = max(10 * ridge, 1e-3)
         L = _cholesky(H + ridge * np.diag(scale))
-    half = solve_triangular(L, g, lower=True)
-    return solve_triangular(L, half, lower=True, trans="T"), float(half @ half), definite
+    half = solve_triangular(L, g)
+    return solve_triangular(L, half, transposed=True), float(half @ half), definite
 
 
 def _cholesky(H: Floats) -> Floats | None:

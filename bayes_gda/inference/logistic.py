@@ -24,7 +24,7 @@ from bayes_gda.inference.priors import Normal
 from bayes_gda.linalg import (
     activation_blocks,
     block_rows,
-    draw_blocks,
+    draw_parts,
     gram,
     in_threads,
     parts,
@@ -139,7 +139,7 @@ class LogisticTarget:
         overflows or cancels, so a = 1000 with y = 1 gives exactly 0 and a = 40 gives −4e-18.
         """
         W = np.atleast_2d(np.asarray(w, dtype=np.float64))
-        out = np.concatenate(in_threads(lambda draws: self._log_likelihood(W[draws]), draw_blocks(len(W))))
+        out = np.concatenate(in_threads(lambda draws: self._log_likelihood(W[draws]), draw_parts(len(W), self.n)))
         return out.reshape(np.shape(w)[:-1])
 
     def _log_likelihood(self, W: Floats) -> Floats:

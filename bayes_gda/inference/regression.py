@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.optimize import minimize_scalar
 
 from bayes_gda.checks import Floats, frozen
@@ -18,6 +17,7 @@ from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import Normal
 from bayes_gda.inference.separation import describe_direction, separating_direction
 from bayes_gda.inference.softmax import SoftmaxTarget
+from bayes_gda.linalg import solve_triangular
 
 RegressionTarget = LogisticTarget | SoftmaxTarget
 
@@ -137,7 +137,7 @@ def _activation_sd(posterior: GaussianPosterior, Phi: Floats, block: int) -> flo
     m = Phi.shape[1]
     padded = np.zeros((posterior.dim, len(Phi)))
     padded[block * m : (block + 1) * m] = Phi.T
-    root = solve_triangular(posterior.chol_precision, padded, lower=True)
+    root = solve_triangular(posterior.chol_precision, padded)
     return float(np.sqrt(np.einsum("mn,mn->n", root, root).max()))
 
 

@@ -21,7 +21,7 @@ from bayes_gda.checks import Floats, check_design, check_rows
 from bayes_gda.errors import DataError
 from bayes_gda.inference.logistic import GaussianTerms
 from bayes_gda.inference.priors import Normal
-from bayes_gda.linalg import block_rows, draw_blocks, gram, in_threads, product, row_blocks
+from bayes_gda.linalg import block_rows, draw_blocks, draw_parts, gram, in_threads, product, row_blocks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,7 +108,7 @@ class SoftmaxTarget:
                 out[draws] += label @ self._weight(rows)
             return out
 
-        out = np.concatenate(in_threads(of, draw_blocks(len(W))))
+        out = np.concatenate(in_threads(of, draw_parts(len(W), self.n)))
         return out.reshape(np.shape(w)[:-1])
 
     def gradient(self, w: Floats) -> Floats:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import solve_triangular
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
+from bayes_gda.linalg import solve_triangular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +53,7 @@ class Gaussians:
         """Return D² = (x − μ_k)ᵀΣ_k⁻¹(x − μ_k) (n, K), the squared distances of each row to each class mean."""
         L = self.cholesky()
         # D² = |L⁻¹(x − μ)|²
-        z = [solve_triangular(L[k], (X - mu).T, lower=True) for k, mu in enumerate(self.mu)]
+        z = [solve_triangular(L[k], (X - mu).T) for k, mu in enumerate(self.mu)]
         return np.stack([np.einsum("dn,dn->n", zk, zk) for zk in z], axis=1)
 
     def log_joint(self, X: Floats) -> Floats:
@@ -102,7 +102,7 @@ class Gaussians:
     def sphere(self, X: Floats) -> Floats:
         """Return B⁻¹x (n, d) for Σ = BBᵀ (Cholesky): in these coordinates every class has unit covariance."""
         self._need_shared("Sphering")
-        out: Floats = solve_triangular(np.linalg.cholesky(self.Sigma), X.T, lower=True).T
+        out: Floats = solve_triangular(np.linalg.cholesky(self.Sigma), X.T).T
         return out
 
     def projection(self) -> "Projection":
@@ -114,7 +114,7 @@ class Gaussians:
         _, size, Vt = np.linalg.svd(np.sqrt(self.pi)[:, None] * spread, full_matrices=False)
         rank = int((size > max(spread.shape) * np.finfo(float).eps * size[0]).sum())
         axes = Vt[: min(rank, len(self.mu) - 1)]
-        directions = solve_triangular(np.linalg.cholesky(self.Sigma), axes.T, lower=True, trans="T")
+        directions = solve_triangular(np.linalg.cholesky(self.Sigma), axes.T, transposed=True)
         return Projection(center, directions, spread @ axes.T, self.pi, size[: len(axes)] ** 2)
 
     def _need_shared(self, what: str) -> None:

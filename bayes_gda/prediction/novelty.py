@@ -20,13 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import solve_triangular
 from scipy.special import chdtrc, fdtrc, ndtri, stdtr
 
 from bayes_gda.checks import Floats, inside_unit
 from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
 from bayes_gda.inference.patterns import Mask, find_patterns
 from bayes_gda.inference.priors import Seed
+from bayes_gda.linalg import solve_triangular
 from bayes_gda.prediction.missing import Source, check_source, marginal, number_of_classes, thin
 from bayes_gda.prediction.predictive import draw_rows
 
@@ -153,7 +153,7 @@ def _squared_scores(source: NIGPosterior, X: Floats) -> Floats:
 def _squares(X: Floats, m: Floats, V: Floats) -> Floats:
     """(x − m_k)ᵀV_k⁻¹(x − m_k) (n, K), with V (K, p, p), or (1, p, p) for all."""
     L = np.broadcast_to(np.linalg.cholesky(V), (len(m), *V.shape[1:]))
-    z = [solve_triangular(L[k], (X - m[k]).T, lower=True) for k in range(len(m))]
+    z = [solve_triangular(L[k], (X - m[k]).T) for k in range(len(m))]
     return np.stack([np.einsum("dn,dn->n", part, part) for part in z], axis=1)
 
 

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bayes_gda.checks import Floats
 from bayes_gda.inference.laplace import GaussianPosterior
-from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product
+from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product, solve_triangular
 from bayes_gda.prediction import links, softmax_links
 
 # From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
@@ -25,7 +24,7 @@ type Activations = Callable[[Floats], tuple[Floats, Floats]]
 def binary_activations(posterior: GaussianPosterior) -> Activations:
     """Return the function from rows of a design matrix to μ_a (n,) and σ_a² (n,)."""
     # φᵀH⁻¹φ = |L⁻¹φ|²
-    root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim), lower=True).T
+    root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
     return lambda Phi: linear_and_quadratic(Phi, posterior.mean, root)
 
 

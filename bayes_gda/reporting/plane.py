@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.linalg import solve_triangular
 from bayes_gda.prediction.discriminant import Gaussians, plug_in_lda
 
 
@@ -93,10 +93,10 @@ def _second_direction(moments: Moments, L: Floats, first: Floats) -> Floats:
     a = L.T @ first  # in sphered coordinates, where Σ = I
     off = np.zeros_like(L)
     for count, S in zip(moments.count, moments.scatter, strict=True):
-        C = solve_triangular(L, solve_triangular(L, S, lower=True).T, lower=True) / max(count, 1) - np.eye(len(L))
+        C = solve_triangular(L, solve_triangular(L, S).T) / max(count, 1) - np.eye(len(L))
         off += count * C @ C
     # Largest eigenvector among those at right angles to a; the lift keeps a itself from being one.
     away = np.eye(len(a)) - np.outer(a, a) / (a @ a)
     values, vectors = np.linalg.eigh(away @ (off + np.trace(off) * np.eye(len(a))) @ away)
     v = vectors[:, values.argmax()]
-    return np.asarray(solve_triangular(L, v * np.sign(v[np.abs(v).argmax()]), lower=True, trans="T"))
+    return np.asarray(solve_triangular(L, v * np.sign(v[np.abs(v).argmax()]), transposed=True))
