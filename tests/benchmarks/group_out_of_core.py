@@ -39,7 +39,7 @@ def run(session: Session) -> None:
 
 def _row(report: dict[str, Any]) -> Row:
     """One report of `timing.report`: a bounded figure, and the measurements behind it as a note."""
-    figures = ", ".join(f"{name} {value:.3g} {report['unit']}" for name, value in report["figures"].items())
+    figures = ", ".join(f"{name} {value:.4g} {report['unit']}".rstrip() for name, value in report["figures"].items())
     target = Target(report["target"], of="ours", at_least=report["at_least"])
     names = {"ours_name": "fit from files", "theirs_name": "–"}
     return Row(report["what"], report["ratio"], None, **names, unit="", rival=False, target=target, note=figures)

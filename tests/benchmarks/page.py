@@ -1,5 +1,6 @@
 """From benchmarks.json to one page that opens offline; every figure on it comes from that file."""
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from importlib.util import find_spec
@@ -8,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from bayes_gda.reporting.rendering import UNKNOWN, data_uri, number
 from bayes_gda.reporting.style import save
@@ -49,7 +50,14 @@ def render(numbers: Mapping[str, Any]) -> str:
     environment = Environment(
         loader=FileSystemLoader(_HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"amount": amount, "ratio": _ratio, "bound": bound, "summary": summary, "power": power}
+    environment.filters |= {
+        "breakable": breakable,
+        "amount": amount,
+        "ratio": _ratio,
+        "bound": bound,
+        "summary": summary,
+        "power": power,
+    }
     css = (files("bayes_gda.reporting") / "templates" / "report.css").read_text(encoding="utf-8")
     return environment.get_template("page.html.jinja").render(
         groups=groups,
@@ -95,6 +103,11 @@ def _first(rows: list[Mapping[str, Any]], pair: str) -> int:
     return next(i for i, row in enumerate(rows) if f"{row['ours_name']} against {row['theirs_name']}" == pair)
 
 
+def breakable(name: str) -> Markup:
+    """Return a name that may go on in the next line before a capital and behind a point or dash below."""
+    return Markup(re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[._])(?=\w)", "<wbr>", str(escape(name))))
+
+
 def amount(value: float | None, unit: str) -> str:
     """Return a figure with its unit, seconds in s, ms or µs."""
     if value is None:
@@ -105,7 +118,7 @@ def amount(value: float | None, unit: str) -> str:
         scale, unit = next(((s, u) for s, u in _SECONDS if value >= s), _SECONDS[-1])
         value /= scale
     elif value >= 1e6:
-        value, unit = value / 1e6, f"million {unit}"
+        value, unit = value / 1e6, f"M {unit}"
     return f"{number(value, 'g3')} {unit}".rstrip()
 
 
