@@ -56,6 +56,8 @@ TOLERANCE = 0.02
 # measured, well inside what importance sampling can correct.
 SHIFT_TOLERANCE = 0.1
 SHARE_TOLERANCE = 0.5
+# Where one draw has all the weight no spread is left to measure shifts by: this one, in the approximation's sd.
+SMALLEST_SD = 1e-12
 
 
 # Traffic lights of the verdicts, in colours that are told apart also by most of those who cannot see red and green.
@@ -233,6 +235,7 @@ def judge(
     # Not products of BLAS, whose threads would round them by their number.
     center = np.einsum("s,sd->d", weight, w)
     sd = np.sqrt(np.einsum("s,sd->d", weight, (w - center) ** 2))
+    sd = np.maximum(sd, SMALLEST_SD * posterior.sd)
     mean_shift, sd_ratio = (center - posterior.mean) / sd, posterior.sd / sd
     shift = None if predictor is None else _compare(predictor, posterior, w, weight)
     figures = {

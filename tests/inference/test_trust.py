@@ -10,7 +10,7 @@ from targets import cushings, one_dimensional
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.inference.laplace import FunctionTarget, laplace_approximation
+from bayes_gda.inference.laplace import FunctionTarget, GaussianPosterior, NewtonInfo, laplace_approximation
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import Normal
 from bayes_gda.inference.proposal import SplitT
@@ -242,3 +242,17 @@ def test_predictors_of_draws_and_of_their_gaussian_agree():
     two = BinaryPredictor(Phi[::15])
     mean, error = two.averaged(gaussian.draw(50_000, random_seed=0), np.full(50_000, 1 / 50_000))
     assert (np.abs(mean - two.reference(gaussian)) < 5 * error + 1e-8).all()
+
+
+@pytest.mark.parametrize("slope", [10, 1e3, 1e7])
+def test_all_weight_on_one_draw_needs_mcmc_and_no_warning(slope):
+    """A density that grows without bound: its ratios differ by more than a float holds."""
+
+    class Growing:
+        def log_density(self, w):
+            return slope * w[:, 0] ** 3
+
+    trust = assess(Growing(), GaussianPosterior(np.zeros(2), np.eye(2), 0.0, NewtonInfo(True, 1, 0.0)))
+    assert trust.verdict == "needs-mcmc"
+    assert np.isfinite(trust.mean_shift).all()
+    assert np.isfinite(trust.sd_ratio).all()
