@@ -5,7 +5,7 @@ not on the value itself.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -109,18 +109,23 @@ class IncompleteProblem:
         assert isinstance(self.prior, NIW)
         assert isinstance(model, GaussianClassifier)
         assert model.draws is not None
-        draws = {name: value.reshape(chains, -1, *value.shape[1:]) for name, value in model.draws.items()}
-        return chib_evidence(self._patterns(), self.prior, Dirichlet(self.alpha), draws)
+        about = dict(model.draws) | {"mu": model.draws["mu"] - self.prior.m}
+        draws = {name: value.reshape(chains, -1, *value.shape[1:]) for name, value in about.items()}
+        rows, prior = self._centred()
+        return chib_evidence(rows, prior, Dirichlet(self.alpha), draws)
 
-    def _patterns(self) -> PatternMoments:
-        return PatternMoments.from_arrays(self.rows.X, self.rows.codes, self.rows.K)
+    def _centred(self) -> tuple[PatternMoments, NIW]:
+        """Return rows and prior about the prior's mean: a large offset of a feature would eat the digits of draws."""
+        assert isinstance(self.prior, NIW)
+        m, rows = self.prior.m, self.rows
+        return PatternMoments.from_arrays(rows.X - m, rows.codes, rows.K), replace(self.prior, m=np.zeros_like(m))
 
     def _augmented(self, settings: Settings) -> "xr.DataTree":
-        assert isinstance(self.prior, NIW)
         started = time.perf_counter()
+        rows, prior = self._centred()
         draws = draw_posterior(
-            self._patterns(),
-            self.prior,
+            rows,
+            prior,
             Dirichlet(self.alpha),
             shared=self.covariance == "shared",
             draws=settings.draws,
@@ -135,6 +140,7 @@ class IncompleteProblem:
             "random_seed": settings.random_seed,
             "draw_time": time.perf_counter() - started,
         }
+        draws["mu"] = draws["mu"] + self.prior.m
         flat = {name: value.reshape(-1, *value.shape[2:]) for name, value in draws.items()}
         return to_datatree(flat, self._coords(), chains=settings.chains, attrs=attrs)
 

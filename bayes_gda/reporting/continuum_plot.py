@@ -41,7 +41,8 @@ def plot_continuum(continuum: Continuum) -> Plot:
     names = ["naive" if np.isnan(delta) else f"{delta:g}" for delta in deltas]
     axes.set_yticks(np.arange(len(deltas)), names)
     axes.set_xlabel("share of the covariances that the classes have in common")
-    axes.set_ylabel("correlations left out")
+    if len(deltas) > 1:  # of one feature there are none
+        axes.set_ylabel("correlations left out")
     caption = (
         "Weight of each model, by its evidence: columns draw the covariances of the classes together, lines take the "
         f"correlations out of what they are drawn towards; naive has none at all. {continuum.sentence}"

@@ -143,6 +143,17 @@ def test_the_default_prior_looks_at_what_was_observed(cls):
         np.testing.assert_allclose(getattr(model.prior_, name), getattr(expected, name))
 
 
+@pytest.mark.parametrize("cls", [BayesianLDA, BayesianQDA])
+def test_an_offset_of_a_feature_changes_nothing_but_its_means(cls):
+    plain = quick(cls, random_state=1).fit(GAPS, Y)
+    moved = quick(cls, random_state=1).fit(GAPS + 2.0**30, Y)
+    np.testing.assert_allclose(moved.predict_proba(GAPS + 2.0**30), plain.predict_proba(GAPS), atol=1e-5)
+    assert moved.log_evidence_ == pytest.approx(plain.log_evidence_, abs=1e-3)
+    # Beside an offset that leaves no digit for a spread there is still an answer, and no overflow.
+    constant = np.where(np.isnan(GAPS), np.nan, np.where(np.arange(3) == 0, 1e19, GAPS))
+    assert np.isfinite(quick(cls).fit(constant, Y).predict_proba(constant)).all()
+
+
 @MODELS
 def test_weights_drop_rows_and_do_nothing_else(cls):
     weight = np.ones(len(Y))
