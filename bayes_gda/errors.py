@@ -48,3 +48,8 @@ class ConvergenceError(BayesGDAError, RuntimeError):
 
 class InferenceWarning(UserWarning):
     """The fast answer is not good enough here; the message says what was done instead, or what to do."""
+
+
+def one_line(text: str) -> str:
+    """Return a name for a message, with what cannot be printed, such as a line's end, as its escape."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

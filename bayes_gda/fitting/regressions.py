@@ -13,7 +13,7 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, one_line
 from bayes_gda.fitting.choice import TOLERANCE, Settings
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
@@ -72,11 +72,11 @@ class Design:
         return SoftmaxTarget(self.Phi, self.rows.codes, self.rows.K, prior, self.rows.weight, self.reference)
 
     def weight_names(self) -> list[str]:
-        """Return the names of all weights, for messages."""
+        """Return the names of all weights, for messages: in one line each."""
         if self.binary:
-            return list(self.features.names)
+            return [one_line(name) for name in self.features.names]
         free = self.rows.classes[: self.rows.K - self.reference].tolist()
-        return [f"{name} ({label})" for label in free for name in self.features.names]
+        return [one_line(f"{name} ({label})") for label in free for name in self.features.names]
 
     def predictor(self) -> "_Reported":
         """Return a predictor of the training rows, or of VERDICT_ROWS spread over them."""

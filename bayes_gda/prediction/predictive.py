@@ -44,7 +44,8 @@ def normalised(log_joint: Floats) -> tuple[Floats, Floats]:
     for k in classes[1:]:
         np.maximum(top, log_joint[..., k], out=top)
     # The largest goes first: beside a log density of −1e9 the sum's own logarithm would be lost to rounding.
-    out = log_joint - top[..., None]
+    with np.errstate(over="ignore"):  # of densities that differ by more than a float holds, to −inf
+        out = log_joint - top[..., None]
     total = np.zeros_like(top)
     for k in classes:
         total += np.exp(out[..., k])

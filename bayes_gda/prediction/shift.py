@@ -25,11 +25,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import nnls
-from scipy.special import gammaincc, logsumexp
+from scipy.special import gammaincc
 
 from bayes_gda.checks import Floats, finite, frozen, numbers, positive_number, whole
 from bayes_gda.errors import ConvergenceError, DataError, PriorError
 from bayes_gda.linalg import gram
+from bayes_gda.prediction.predictive import log_class_probabilities
 
 # Shares read from a file with six decimals still sum to one within this.
 SUM_TOLERANCE = 1e-6
@@ -221,11 +222,11 @@ def _standard_error(R: Floats, pi: Floats) -> Floats:
 
 
 def _normalised(log_p: Floats, when: str) -> Floats:
-    total = logsumexp(log_p, axis=-1, keepdims=True)
-    if np.isneginf(total).any():
-        row = int(np.flatnonzero(np.isneginf(total))[0])
+    impossible = np.isneginf(log_p).all(axis=-1)
+    if impossible.any():
+        row = int(np.flatnonzero(impossible)[0])
         raise DataError(f"Row {row} must have a possible class {when}; all its log probabilities are −inf.")
-    return np.asarray(log_p - total)
+    return log_class_probabilities(log_p)
 
 
 def _check_log(value: ArrayLike) -> Floats:

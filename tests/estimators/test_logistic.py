@@ -10,6 +10,7 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLogisticRegression
 from bayes_gda.fitting.defaults import Rows, distinct, fit_features
+from bayes_gda.fitting.regressions import Design
 from bayes_gda.inference.logistic import LogisticTarget
 from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.inference.regression import empirical_bayes, regression_laplace, with_prior_scale
@@ -227,3 +228,11 @@ def test_many_rows_that_are_separated_get_the_full_check():
 
 def test_distinct_names():
     assert distinct(["a", "a", "intercept", "a (2)", ""]) == ("a", "a (2)", "intercept (2)", "a (2) (2)", "")
+
+
+def test_names_in_messages_are_in_one_line():
+    rows = Rows(np.zeros((3, 1)), np.arange(3), np.array(["a\n\u202e", "b", "😁"]), None, ("x\t",))
+    phi = FeatureMap.fit(np.arange(3.0)[:, None], ["x\t"])
+    names = Design(rows, phi, np.zeros((3, 2)), reference=False).weight_names()
+    assert names[:2] == [r"intercept (a\n\u202e)", r"x\t (a\n\u202e)"]
+    assert names[-1] == r"x\t (😁)"

@@ -7,7 +7,7 @@ import xarray as xr
 from hostile.judge import Refused, check_classifier, lawful
 from hostile.profiles import examples
 from hostile.strategies import PLAIN_SCALES, tables
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bayes_gda import (
@@ -196,6 +196,8 @@ def test_any_decision(P, y, costs, weights, reject):
 
 
 @examples(40, 1000)
+@example(P=[[0.0, 0.0], [1e308, -1e308]], prior=[1.0, 0.0], tolerance=1.0)
+@example(P=[[0.0, 0.0], [1e308, 1e308]], prior=[0.5, 0.5], tolerance=0.0)
 @given(P=FORECASTS, prior=st.one_of(SHARES.map(lambda p: [1 - p, p]), ANYTHING), tolerance=st.one_of(NUMBERS, STRANGE))
 def test_any_class_shares(P, prior, tolerance):
     def shares(found):
