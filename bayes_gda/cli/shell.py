@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from bayes_gda.errors import BayesGDAError
+from bayes_gda.errors import BayesGDAError, one_line
 
 NO, WRONG, OURS, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
 REPORT_IT = "This is a mistake of bayes_gda; please report it. BAYES_GDA_DEBUG=1 shows where it happened."
@@ -68,7 +68,7 @@ def check_interrupted() -> None:
 
 def clean(text: Any) -> str:
     """Return text that a terminal shows on one line and takes for nothing else: control characters are escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in str(text))
+    return one_line(str(text))
 
 
 def in_options(text: str) -> str:
