@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from bayes_gda.estimators.logistic import BayesianLogisticRegression
     from bayes_gda.estimators.regularized import BayesianRDA
     from bayes_gda.evaluation.compare import compare_posteriors
-    from bayes_gda.evaluation.diagnostics import diagnose
     from bayes_gda.evaluation.model_comparison import compare_models
     from bayes_gda.evaluation.sensitivity import prior_sensitivity
-    from bayes_gda.inference.adapter import laplace, trust
-    from bayes_gda.inference.mcmc import sample
-    from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
+    from bayes_gda.methods.adapter import laplace, trust
+    from bayes_gda.methods.diagnostics import diagnose
+    from bayes_gda.methods.nuts.sampling import sample
+    from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
     from bayes_gda.reporting.report import write_report
     from bayes_gda.store import load, save
 
@@ -46,28 +46,28 @@ _HOME = {
     "ConvergenceError": "errors",
     "DataError": "errors",
     "Dataset": "data.table",
-    "Dirichlet": "inference.priors",
-    "HierarchicalScale": "inference.priors",
+    "Dirichlet": "priors",
+    "HierarchicalScale": "priors",
     "InferenceWarning": "errors",
-    "LKJ": "inference.priors",
+    "LKJ": "priors",
     "MissingDependencyError": "errors",
     "Moments": "data.moments",
-    "NIG": "inference.priors",
-    "NIW": "inference.priors",
-    "Normal": "inference.priors",
+    "NIG": "priors",
+    "NIW": "priors",
+    "Normal": "priors",
     "PriorError": "errors",
     "StoreError": "errors",
     "compare_models": "evaluation.model_comparison",
     "compare_posteriors": "evaluation.compare",
-    "diagnose": "evaluation.diagnostics",
-    "laplace": "inference.adapter",
+    "diagnose": "methods.diagnostics",
+    "laplace": "methods.adapter",
     "load": "store",
     "load_example": "data.examples",
     "prior_sensitivity": "evaluation.sensitivity",
     "read_table": "data.table",
-    "sample": "inference.mcmc",
+    "sample": "methods.nuts.sampling",
     "save": "store",
-    "trust": "inference.adapter",
+    "trust": "methods.adapter",
     "write_report": "reporting.report",
 }
 

@@ -13,7 +13,7 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.inference.priors import LKJ, NIG, NIW, HierarchicalScale, Normal
+from bayes_gda.priors import LKJ, NIG, NIW, HierarchicalScale, Normal
 
 if TYPE_CHECKING:
     import pymc as pm

@@ -8,12 +8,12 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
+from bayes_gda.data.gaps import PatternMoments
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.inference.patterns import PatternMoments
-from bayes_gda.inference.priors import LKJ, NIW
+from bayes_gda.priors import LKJ, NIW
 
 # What the likelihood needs of the rows: of complete ones, or of those of each pattern of gaps.
 Statistics = Moments | PatternMoments

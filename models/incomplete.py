@@ -9,12 +9,12 @@ import pytensor.tensor as pt
 from pytensor.tensor import TensorVariable
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.gaps import PatternMoments
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.inference.observed import default_nig, default_niw
-from bayes_gda.inference.patterns import PatternMoments
-from bayes_gda.inference.priors import NIG, NIW
 from bayes_gda.models.gaussian import Statistics, log_likelihood_of_moments
+from bayes_gda.priors import NIG, NIW
+from bayes_gda.priors.defaults import default_nig, default_niw
 
 
 def log_likelihood(mu: TensorVariable, L: TensorVariable, statistics: Statistics) -> TensorVariable:

@@ -16,10 +16,10 @@ import pytensor.tensor as pt
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.inference.priors import LKJ, NIG, Dirichlet
 from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import unpack
 from bayes_gda.models.incomplete import class_counts, default_nig_of, feature_moments
+from bayes_gda.priors import LKJ, NIG, Dirichlet
 
 
 def build(

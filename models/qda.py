@@ -16,10 +16,10 @@ import pytensor.tensor as pt
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.inference.priors import LKJ, NIW, Dirichlet
 from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import inverse_wishart, lkj_covariance, unpack
 from bayes_gda.models.incomplete import class_counts, default_niw_of, log_likelihood
+from bayes_gda.priors import LKJ, NIW, Dirichlet
 
 
 def build(

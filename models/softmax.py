@@ -17,9 +17,9 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
-from bayes_gda.inference.priors import HierarchicalScale, Normal
 from bayes_gda.models.blueprint import RegressionBlueprint, sign
 from bayes_gda.models.weights import observe, weights
+from bayes_gda.priors import HierarchicalScale, Normal
 
 
 def build(

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pytensor.tensor import TensorVariable
 
 from bayes_gda.checks import Floats, check_rows
-from bayes_gda.inference.priors import HierarchicalScale, Normal
+from bayes_gda.priors import HierarchicalScale, Normal
 
 
 def weights(name: str, prior: Normal | HierarchicalScale, m: int, dims: Sequence[str]) -> TensorVariable:

@@ -5,10 +5,10 @@ import numpy as np
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
-from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo
-from bayes_gda.inference.priors import NIG, NIW
-from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.priors import NIG, NIW
 
 IRIS = load_example("iris")
 MOMENTS = Moments.from_arrays(IRIS.X, IRIS.y, 3)

@@ -3,8 +3,8 @@
 import numpy as np
 
 from bayes_gda.data.examples import load_example
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import Normal
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.priors import Normal
 
 
 def cushings():

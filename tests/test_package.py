@@ -34,7 +34,7 @@ def test_import_takes_less_than_three_tenths_of_a_second():
 def test_the_exact_posterior_needs_no_pymc():
     code = (
         "import sys, numpy as np, bayes_gda as bg\n"
-        "from bayes_gda.inference.exact import qda_posterior\n"
+        "from bayes_gda.families.gaussian.exact import qda_posterior\n"
         "m = bg.Moments.from_arrays(np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2, 2)\n"
         "qda_posterior(m, bg.NIW.default(m)).draw(5)\n"
         "print(*{name.split('.')[0] for name in sys.modules})"

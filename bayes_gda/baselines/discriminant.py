@@ -17,12 +17,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.baselines.linear import encode, feature_names, new_rows
 from bayes_gda.checks import Floats
+from bayes_gda.data.gaps import PatternMoments, has_gaps
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
-from bayes_gda.inference.missing import PointEstimate, maximum_likelihood, maximum_likelihood_naive
-from bayes_gda.inference.patterns import PatternMoments, has_gaps
-from bayes_gda.prediction.discriminant import Gaussians, plug_in_lda, plug_in_naive, plug_in_qda
-from bayes_gda.prediction.missing import log_joint_observed
+from bayes_gda.families.gaussian.discriminant import Gaussians, plug_in_lda, plug_in_naive, plug_in_qda
+from bayes_gda.families.gaussian.gaps.em import PointEstimate, maximum_likelihood, maximum_likelihood_naive
+from bayes_gda.families.gaussian.gaps.predictive import log_joint_observed
 
 
 class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types

@@ -24,7 +24,7 @@ from bayes_gda.baselines.likelihood import (
 from bayes_gda.baselines.linear import not_negative, whole
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.inference.regression import RegressionTarget
+from bayes_gda.families.linear.mode import RegressionTarget
 
 # A pivot of the scaled curvature below this is rounding, not information.
 SINGULAR = 1e-7

@@ -16,12 +16,12 @@ from bayes_gda.estimators import (
     BayesianRDA,
 )
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.fitting.choice import Verdict, light_of
-from bayes_gda.inference.continuum import Continuum
-from bayes_gda.inference.trust import LIGHTS
+from bayes_gda.families.gaussian.continuum import Continuum
+from bayes_gda.methods.importance.trust import LIGHTS
+from bayes_gda.methods.ladder import Verdict, light_of
 
 if TYPE_CHECKING:
-    from bayes_gda.evaluation.diagnostics import Diagnosis
+    from bayes_gda.methods.diagnostics import Diagnosis
 
 GAUSSIAN: dict[str, type[BayesianClassifier]] = {
     "lda": BayesianLDA,

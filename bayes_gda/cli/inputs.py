@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen
-from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.files import read_frame
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import columns_hint, listed

@@ -8,7 +8,7 @@ import numpy as np
 from bayes_gda.cli.fits import model_name
 from bayes_gda.cli.inputs import Costs
 from bayes_gda.cli.outputs import Advance
-from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.validate import columns_hint
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianQDA

@@ -16,10 +16,10 @@ from bayes_gda.estimators import BayesianRDA
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.evaluation.loo import Loo, exact_loo, joint_blocks, psis_loo_discriminative, psis_loo_generative
 from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_models
-from bayes_gda.prediction.averaged import AveragedClassifier
-from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
-from bayes_gda.prediction.generative import GenerativeClassifier
-from bayes_gda.prediction.missing import log_joint_observed_per_draw
+from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.gaussian.gaps.predictive import log_joint_observed_per_draw
+from bayes_gda.families.gaussian.generative import GenerativeClassifier
 
 # Draws × rows × classes behind leave-one-out, which goes row by row at a millisecond for 4000 draws.
 LOO_DRAWS = 4000

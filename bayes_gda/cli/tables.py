@@ -11,8 +11,8 @@ from typing import Any
 from bayes_gda.cli.fits import GAUSSIAN, FitOptions, fit_model, make_estimator
 from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
-from bayes_gda.data.batches import Source, open_batches
-from bayes_gda.data.encoding import Encoding
+from bayes_gda.data.columns import Encoding
+from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
 
@@ -96,7 +96,7 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
             if cluster is None:
                 table: Source = open_batches(source, target=options.target, progress=tick, **asked)
                 return _fitted(name, table, how)
-            from bayes_gda.data.cluster import connect, open_cluster
+            from bayes_gda.data.large.cluster import connect, open_cluster
 
             # A path that is seen from here most likely means the same file on a disk that all share.
             path = Path(source).absolute() if Path(source).exists() else Path(source)

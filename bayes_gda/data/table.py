@@ -20,10 +20,9 @@ from bayes_gda.data.arrays import (
     own_features,
     read_only,
 )
-from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, plain
-from bayes_gda.data.encoding import Encoding, fit_encoding, parse_columns
+from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, number_of_rows, plain, share_by_class
+from bayes_gda.data.columns import Encoding, fit_encoding, parse_columns
 from bayes_gda.data.files import read_frame
-from bayes_gda.data.splitting import number_of_rows, share_by_class
 from bayes_gda.data.validate import (
     Missing,
     check_categorical,

@@ -12,21 +12,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from bayes_gda.checks import Floats, finite
-from bayes_gda.data.batches import Source
+from bayes_gda.data.gaps import has_gaps
 from bayes_gda.data.labels import coordinates, to_datatree
+from bayes_gda.data.large.batches import Source
 from bayes_gda.data.validate import check_size
 from bayes_gda.errors import DataError, InferenceWarning
 from bayes_gda.estimators.display import fitted_html
 from bayes_gda.estimators.tables import source_of
-from bayes_gda.fitting.choice import Fit, SampledProblem, Settings, Verdict, fit
+from bayes_gda.families.classifier import FittedClassifier
+from bayes_gda.families.gaussian.generative import GenerativeClassifier
+from bayes_gda.families.linear.links import EntropySplit
 from bayes_gda.fitting.defaults import Rows, distinct, pool
-from bayes_gda.inference.patterns import has_gaps
-from bayes_gda.inference.trust import Trust
+from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.methods.ladder import Fit, SampledProblem, Settings, Verdict, fit
 from bayes_gda.prediction import uncertainty
-from bayes_gda.prediction.classifier import FittedClassifier
 from bayes_gda.prediction.decisions import Decisions
-from bayes_gda.prediction.generative import GenerativeClassifier
-from bayes_gda.prediction.links import EntropySplit
 from bayes_gda.prediction.shift import ClassPriorEstimate, estimate_class_prior
 
 if TYPE_CHECKING:
@@ -346,7 +346,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """
         import pandas as pd
 
-        from bayes_gda.evaluation.diagnostics import scalars
+        from bayes_gda.methods.diagnostics import scalars
 
         if not 0 < prob < 1:
             raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")

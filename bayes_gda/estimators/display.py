@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.fitting.choice import light_of
-from bayes_gda.inference.trust import verdict_html
-from bayes_gda.prediction.generative import GenerativeClassifier
+from bayes_gda.families.gaussian.generative import GenerativeClassifier
+from bayes_gda.methods.importance.trust import verdict_html
+from bayes_gda.methods.ladder import light_of
 
 if TYPE_CHECKING:
     from bayes_gda.estimators.base import BayesianClassifier

@@ -5,17 +5,17 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.gaps import has_gaps
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.streaming import Streaming
-from bayes_gda.fitting.choice import Inference, SampledProblem
+from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
+from bayes_gda.families.gaussian.novelty import Novelty, detect_novelty
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.fitting.incomplete import IncompleteProblem, default_incomplete_prior
-from bayes_gda.inference.patterns import has_gaps
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
-from bayes_gda.prediction.missing import worth_measuring
-from bayes_gda.prediction.novelty import Novelty, detect_novelty
+from bayes_gda.methods.ladder import Inference, SampledProblem
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
 
 
 class _Gaussian(Streaming):

@@ -8,11 +8,11 @@ from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.online import Online
-from bayes_gda.fitting.choice import Inference, Problem
+from bayes_gda.families.linear.mode import empirical_bayes, with_prior_scale
 from bayes_gda.fitting.defaults import FeatureSpec, Rows, fit_features
 from bayes_gda.fitting.regressions import Design, HierarchicalProblem, WeightsProblem
-from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.inference.regression import empirical_bayes, with_prior_scale
+from bayes_gda.methods.ladder import Inference, Problem
+from bayes_gda.priors import HierarchicalScale, Normal
 
 
 class BayesianLogisticRegression(Online):

@@ -13,20 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats, frozen
-from bayes_gda.data.batches import Source
 from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.large.batches import Source
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.fitting.choice import Fit, fit
+from bayes_gda.families.classifier import RegressionClassifier
+from bayes_gda.families.gaussian.streaming import FilteredTarget
+from bayes_gda.families.linear.mode import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
 from bayes_gda.fitting.chunked import fit_chunked
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.regressions import Design, WeightsProblem, weigh_gaussian
-from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo, laplace_approximation
-from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.inference.regression import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
-from bayes_gda.inference.streaming import FilteredTarget
-from bayes_gda.inference.trust import Trust
-from bayes_gda.prediction.classifier import RegressionClassifier
+from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.methods.ladder import Fit, fit
+from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo, laplace_approximation
+from bayes_gda.priors import HierarchicalScale, Normal
 
 # Adds nothing: the Gaussian before stands in its place.
 _FLAT = Normal(scale=frozen(np.inf))
@@ -90,7 +90,7 @@ class Online(BayesianClassifier):
         Parameters
         ----------
         batches
-            The table, from `bayes_gda.data.batches.open_batches` or `bayes_gda.data.cluster.open_cluster`.
+            The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
         self._check_laplace("fit_batches")
         seed = self._new_seed()

@@ -7,11 +7,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.estimators.streaming import Generative
-from bayes_gda.fitting.choice import Fit, Inference, Verdict
+from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.gaussian.continuum import Continuum, Grid
 from bayes_gda.fitting.defaults import Rows, pooled_covariance
-from bayes_gda.inference.continuum import Continuum, Grid
-from bayes_gda.inference.priors import Dirichlet
-from bayes_gda.prediction.averaged import AveragedClassifier
+from bayes_gda.methods.ladder import Fit, Inference, Verdict
+from bayes_gda.priors import Dirichlet
 
 _TRUST = Verdict(
     "exact",

@@ -18,18 +18,18 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.checks import Floats, positive
-from bayes_gda.data.batches import Source
+from bayes_gda.data.large.batches import Source
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.fitting.choice import fit
+from bayes_gda.families.classifier import Covariance, GaussianClassifier
+from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.families.gaussian.streaming import StreamingGaussian, StreamingNaive
 from bayes_gda.fitting.defaults import Rows, default_prior
 from bayes_gda.fitting.generative import GaussianProblem
-from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
-from bayes_gda.inference.streaming import StreamingGaussian, StreamingNaive
-from bayes_gda.prediction.averaged import AveragedClassifier
-from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
+from bayes_gda.methods.ladder import fit
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
 
 # A scatter matrix may have an eigenvalue below zero by so much of its scale before the rows were removed: sums over
 # 10⁶ rows round by some 1e-10 of it, and rows that were never learnt overshoot by their own size.
@@ -72,7 +72,7 @@ class Generative(BayesianClassifier):
         Parameters
         ----------
         batches
-            The table, from `bayes_gda.data.batches.open_batches` or `bayes_gda.data.cluster.open_cluster`.
+            The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
         moments = batches.moments()
         rows = self._table_rows(batches, np.empty((0, moments.d)), np.empty(0, dtype=np.intp))

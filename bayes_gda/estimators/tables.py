@@ -3,8 +3,8 @@
 from os import PathLike
 from typing import Any
 
-from bayes_gda.data.batches import Source, open_batches
-from bayes_gda.data.cluster import is_dask, open_cluster
+from bayes_gda.data.large.batches import Source, open_batches
+from bayes_gda.data.large.cluster import is_dask, open_cluster
 from bayes_gda.errors import DataError
 
 

@@ -16,7 +16,6 @@ from scipy.special import rel_entr
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import LARGEST
-from bayes_gda.evaluation.diagnostics import CONSTANT, scalars
 from bayes_gda.evaluation.distances import (
     FOLDS,
     energy_distance,
@@ -26,6 +25,7 @@ from bayes_gda.evaluation.distances import (
     wasserstein,
 )
 from bayes_gda.evaluation.reliability import check_probabilities
+from bayes_gda.methods.diagnostics import CONSTANT, scalars
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -22,7 +22,7 @@ from scipy.stats import wasserstein_distance
 
 from bayes_gda.checks import Floats, finite
 from bayes_gda.errors import DataError
-from bayes_gda.evaluation.diagnostics import CONSTANT
+from bayes_gda.methods.diagnostics import CONSTANT
 
 # Parts of the cross-fit. Each part's region is drawn from the other nine tenths of the draws.
 FOLDS = 10

@@ -30,8 +30,8 @@ from scipy.special import logsumexp
 from bayes_gda.checks import Floats, frozen, numbers
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import LARGEST
-from bayes_gda.inference.psis import FEWEST, smooth
-from bayes_gda.prediction.predictive import BLOCK, log_class_probabilities, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import BLOCK, log_class_probabilities, log_joint_per_draw
+from bayes_gda.methods.importance.psis import FEWEST, smooth
 
 Kind = Literal["joint", "conditional"]
 Codes = NDArray[np.intp]

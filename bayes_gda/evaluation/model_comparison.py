@@ -25,7 +25,7 @@ from bayes_gda.evaluation.calibration import LARGEST, brier_rows, paired_differe
 from bayes_gda.evaluation.loo import Kind, Loo
 from bayes_gda.evaluation.reliability import SUM_TOLERANCE
 from bayes_gda.evaluation.stacking import pseudo_bma_weights, stacking_weights
-from bayes_gda.inference.continuum import Continuum
+from bayes_gda.families.gaussian.continuum import Continuum
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -28,10 +28,10 @@ from scipy.special import logsumexp
 from bayes_gda.checks import Floats, numbers
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import LARGEST
-from bayes_gda.evaluation.diagnostics import CONSTANT, ESS_BAD, scalars
 from bayes_gda.evaluation.loo import FEWEST_DRAWS, good_k
-from bayes_gda.inference.psis import smooth
-from bayes_gda.prediction.predictive import log_class_probabilities
+from bayes_gda.families.gaussian.predictive import log_class_probabilities
+from bayes_gda.methods.diagnostics import CONSTANT, ESS_BAD, scalars
+from bayes_gda.methods.importance.psis import smooth
 
 if TYPE_CHECKING:
     import pandas as pd

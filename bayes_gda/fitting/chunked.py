@@ -13,12 +13,12 @@ from pathlib import Path
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import InferenceWarning
-from bayes_gda.fitting.choice import CORRECTED_DRAWS, TOLERANCE, Fit, Settings
+from bayes_gda.families.classifier import RegressionClassifier
+from bayes_gda.families.linear.chunked import ChunkedTarget, Summed, chunked_laplace
 from bayes_gda.fitting.regressions import WeightsProblem
-from bayes_gda.inference.chunked import ChunkedTarget, Summed, chunked_laplace
-from bayes_gda.inference.skew import lindley_mean
-from bayes_gda.inference.trust_at_once import assess_at_once
-from bayes_gda.prediction.classifier import RegressionClassifier
+from bayes_gda.methods.importance.at_once import assess_at_once
+from bayes_gda.methods.ladder import CORRECTED_DRAWS, TOLERANCE, Fit, Settings
+from bayes_gda.methods.skew import lindley_mean
 
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
 REMEDY = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."

@@ -19,7 +19,7 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.validate import SMALLEST, check_range
 from bayes_gda.errors import DataError
-from bayes_gda.inference.priors import NIG, NIW
+from bayes_gda.priors import NIG, NIW
 
 # The computed standard deviation of a constant column of value v is a few ulps of v.
 CONSTANT = 1e-12

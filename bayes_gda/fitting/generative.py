@@ -9,20 +9,20 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import PriorError
-from bayes_gda.fitting.choice import TOLERANCE, Settings
+from bayes_gda.families.classifier import Covariance, GaussianClassifier
+from bayes_gda.families.fused import fused_density
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior, lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.gaussian.generative import joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_joint_per_draw, row_blocks
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
-from bayes_gda.inference.density import Density, Smoothed
-from bayes_gda.inference.exact import NIGPosterior, NIWPosterior, lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.fused import fused_density
-from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
-from bayes_gda.inference.skew import lindley_mean
-from bayes_gda.inference.trust import Trust, assess
+from bayes_gda.methods.density import Density, Smoothed
+from bayes_gda.methods.importance.trust import Trust, assess
+from bayes_gda.methods.ladder import TOLERANCE, Settings
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.models.blueprint import GaussianBlueprint
-from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
-from bayes_gda.prediction.generative import joint_per_draw
-from bayes_gda.prediction.predictive import log_joint_per_draw, row_blocks
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -124,7 +124,7 @@ class GaussianProblem:
 
     def sample(self, settings: Settings) -> tuple[GaussianClassifier, "xr.DataTree"]:
         """Sample the PyMC model."""
-        from bayes_gda.inference.mcmc import LIKELIHOOD_LIMIT, sample
+        from bayes_gda.methods.nuts.sampling import LIKELIHOOD_LIMIT, sample
         from bayes_gda.models import lda, naive, qda
 
         build: Any = {"shared": lda.build, "own": qda.build, "diagonal": naive.build}[self.covariance]

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.gaps import ObservedCounts, PatternMoments, moments_by_feature
 from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
-from bayes_gda.fitting.choice import Settings
+from bayes_gda.families.classifier import Covariance, GaussianClassifier
+from bayes_gda.families.gaussian.gaps.augmentation import draw_posterior
+from bayes_gda.families.gaussian.gaps.chib import chib_evidence
+from bayes_gda.families.gaussian.gaps.em import naive_posterior_missing
 from bayes_gda.fitting.defaults import Rows, default_prior
 from bayes_gda.fitting.generative import log_likelihood
 from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
-from bayes_gda.inference.augmentation import draw_posterior
-from bayes_gda.inference.chib import chib_evidence
-from bayes_gda.inference.missing import naive_posterior_missing
-from bayes_gda.inference.observed import ObservedCounts, as_niw, moments_by_feature, side_by_side
-from bayes_gda.inference.patterns import PatternMoments
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet
-from bayes_gda.prediction.classifier import Covariance, GaussianClassifier
+from bayes_gda.methods.ladder import Settings
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.priors.defaults import as_niw, side_by_side
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from bayes_gda.inference.exact import NIGPosterior
+    from bayes_gda.families.gaussian.exact import NIGPosterior
 
 # Sweeps before those that are kept. A chain forgets its start about as fast as EM converges; at .9 a sweep, which takes
 # half of the values missing, 200 leave 1e-9 of it.
@@ -145,7 +145,7 @@ class IncompleteProblem:
         return to_datatree(flat, self._coords(), chains=settings.chains, attrs=attrs)
 
     def _by_nuts(self, settings: Settings) -> "xr.DataTree":
-        from bayes_gda.inference.mcmc import sample
+        from bayes_gda.methods.nuts.sampling import sample
         from bayes_gda.models import naive
 
         rows = self.rows

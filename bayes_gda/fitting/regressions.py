@@ -14,24 +14,24 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, one_line
-from bayes_gda.fitting.choice import TOLERANCE, Settings
+from bayes_gda.families.classifier import FittedClassifier, RegressionClassifier
+from bayes_gda.families.fused import fused_density
+from bayes_gda.families.linear.densities import HierarchicalDensity, log_likelihood_of_rows
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import RegressionTarget, regression_laplace
+from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.trees import add_rows, draws_of, named_tree
-from bayes_gda.inference.bridge import bridge_log_evidence
-from bayes_gda.inference.density import Smoothed
-from bayes_gda.inference.fused import fused_density
-from bayes_gda.inference.hierarchical import HierarchicalDensity, log_likelihood_of_rows
-from bayes_gda.inference.laplace import GaussianPosterior, laplace_approximation
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.inference.regression import RegressionTarget, regression_laplace
-from bayes_gda.inference.skew import ThirdTrace, lindley_mean
-from bayes_gda.inference.softmax import SoftmaxTarget
-from bayes_gda.inference.trust import LogDensity, Predictor, Trust, assess
-from bayes_gda.inference.trust_at_once import first_look
+from bayes_gda.methods.bridge import bridge_log_evidence
+from bayes_gda.methods.density import Smoothed
+from bayes_gda.methods.importance.at_once import first_look
+from bayes_gda.methods.importance.trust import LogDensity, Predictor, Trust, assess
+from bayes_gda.methods.ladder import TOLERANCE, Settings
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.skew import ThirdTrace, lindley_mean
 from bayes_gda.models.blueprint import RegressionBlueprint
-from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier
-from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.priors import HierarchicalScale, Normal
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -106,7 +106,7 @@ class Design:
         self, prior: Normal | HierarchicalScale, settings: Settings
     ) -> tuple[RegressionClassifier, "xr.DataTree"]:
         """Sample the PyMC model."""
-        from bayes_gda.inference.mcmc import LIKELIHOOD_LIMIT, sample
+        from bayes_gda.methods.nuts.sampling import LIKELIHOOD_LIMIT, sample
         from bayes_gda.models import logistic, softmax
 
         phi = replace(self.features, feature_names=tuple(f"x{j + 1}" for j in range(self.rows.X.shape[1])))

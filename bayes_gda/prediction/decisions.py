@@ -31,8 +31,8 @@ from scipy.special import softmax
 
 from bayes_gda.checks import Floats, finite, numbers, rectangle, whole
 from bayes_gda.errors import DataError
+from bayes_gda.families.gaussian.predictive import normalised
 from bayes_gda.linalg import for_blocks
-from bayes_gda.prediction.predictive import normalised
 
 Codes = NDArray[np.intp]
 

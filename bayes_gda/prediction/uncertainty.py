@@ -14,14 +14,14 @@ from scipy.special import entr
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
-from bayes_gda.inference.laplace import GaussianPosterior
-from bayes_gda.inference.priors import Seed
+from bayes_gda.families.classifier import FittedClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.predictive import row_blocks
+from bayes_gda.families.linear import links, softmax_links
+from bayes_gda.families.linear.links import EntropySplit
 from bayes_gda.linalg import for_blocks
-from bayes_gda.prediction import links, softmax_links
-from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier
+from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
-from bayes_gda.prediction.links import EntropySplit
-from bayes_gda.prediction.predictive import row_blocks
+from bayes_gda.priors import Seed
 
 
 def interval(model: FittedClassifier, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:

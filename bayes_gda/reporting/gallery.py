@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bayes_gda.data.examples import describe_example, load_example
-from bayes_gda.reporting.rendering import render_gallery
+from bayes_gda.reporting.page.rendering import render_gallery
 from bayes_gda.reporting.report import NUMBERS, PAGE, ReportSettings, write_report
 
 EXAMPLES = ("lda-mixture", "qda-mixture", "three-spheres", "iris", "pima", "breast-cancer")

@@ -20,14 +20,14 @@ from typing import Any
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_size
 from bayes_gda.errors import StoreError
-from bayes_gda.inference.chains import run_chains
 from bayes_gda.linalg import one_blas_thread
-from bayes_gda.reporting.analysis import Analysis, analyse
-from bayes_gda.reporting.conclusions import Conclusion, conclude
-from bayes_gda.reporting.content import content
-from bayes_gda.reporting.rendering import render
-from bayes_gda.reporting.replacing import replaced
-from bayes_gda.reporting.settings import ReportSettings
+from bayes_gda.processes import run_chains
+from bayes_gda.reporting.analysis.analysis import Analysis, analyse
+from bayes_gda.reporting.analysis.conclusions import Conclusion, conclude
+from bayes_gda.reporting.analysis.settings import ReportSettings
+from bayes_gda.reporting.page.content import content
+from bayes_gda.reporting.page.rendering import render
+from bayes_gda.reporting.page.replacing import replaced
 
 __all__ = ["Report", "ReportSettings", "write_report"]
 
@@ -120,7 +120,7 @@ def write_report(
 
 def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str, bytes]:
     """Draw and save the figures, add their words to the values, and return the files by name."""
-    from bayes_gda.reporting.figures import figures
+    from bayes_gda.reporting.page.figures import figures
     from bayes_gda.reporting.plots import save
 
     folder.mkdir()

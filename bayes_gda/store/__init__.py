@@ -11,7 +11,7 @@ The file is netCDF-4: `xarray.open_datatree(path)` and ArviZ read its `posterior
 import os
 from typing import TYPE_CHECKING
 
-from bayes_gda.data.encoding import Encoding
+from bayes_gda.data.columns import Encoding
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
 from bayes_gda.estimators.base import BayesianClassifier

@@ -24,18 +24,18 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import BayesGDAError, StoreError
-from bayes_gda.evaluation.diagnostics import Diagnosis, Thresholds
-from bayes_gda.fitting.choice import Verdict
-from bayes_gda.inference.continuum import Grid
-from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
-from bayes_gda.inference.laplace import GaussianPosterior, NewtonInfo
-from bayes_gda.inference.observed import ObservedCounts
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
-from bayes_gda.inference.trust import PredictionShift, Trust
-from bayes_gda.prediction.averaged import AveragedClassifier
-from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.gaussian.continuum import Grid
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.methods.diagnostics import Diagnosis, Thresholds
+from bayes_gda.methods.importance.trust import PredictionShift, Trust
+from bayes_gda.methods.ladder import Verdict
+from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.store.rules import check
 
 # All that a file may hold, by the name it has there.

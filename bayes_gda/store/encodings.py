@@ -8,7 +8,7 @@ It stands in the record of the file beside the estimator, under "encoding"; read
 from typing import Any
 
 from bayes_gda.data.classes import check_labels
-from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.errors import DataError, StoreError
 from bayes_gda.store.codecs import decode, encode
 

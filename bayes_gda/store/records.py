@@ -20,12 +20,12 @@ from bayes_gda.estimators import (
     BayesianRDA,
 )
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.fitting.choice import Settings, Verdict
-from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
-from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.inference.trust import Trust
-from bayes_gda.prediction.averaged import AveragedClassifier
-from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.methods.ladder import Settings, Verdict
+from bayes_gda.priors import HierarchicalScale, Normal
 from bayes_gda.store.codecs import Arrays, check_type, decode, encode, matches
 
 if TYPE_CHECKING:

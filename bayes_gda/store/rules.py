@@ -11,14 +11,14 @@ import numpy as np
 
 from bayes_gda.checks import Floats, covariance, finite, positive
 from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import StoreError
-from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
-from bayes_gda.inference.laplace import GaussianPosterior
-from bayes_gda.inference.observed import ObservedCounts
-from bayes_gda.inference.priors import LKJ, NIG, NIW
-from bayes_gda.inference.trust import Trust
-from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.priors import LKJ, NIG, NIW
 
 
 def check(made: Any) -> None:

@@ -11,10 +11,10 @@ from sklearn.preprocessing import StandardScaler
 
 from bayes_gda.baselines import GradientLogistic, IRLSLogistic, Steps
 from bayes_gda.errors import ConvergenceError, DataError
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import Normal
-from bayes_gda.inference.regression import regression_laplace
-from bayes_gda.inference.softmax import SoftmaxTarget
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.priors import Normal
 
 
 def overlapping(K, n=300, d=3, seed=0):

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
-from bayes_gda.reporting.style import (
+from bayes_gda.reporting.plots.style import (
     BLACK,
     BLUE,
     CLASS_COLORS,

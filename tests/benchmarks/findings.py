@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from bayes_gda.reporting.rendering import number
-from bayes_gda.reporting.style import counted
+from bayes_gda.reporting.page.rendering import number
+from bayes_gda.reporting.plots.style import counted
 
 Rows = Sequence[Mapping[str, Any]]
 

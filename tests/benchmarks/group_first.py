@@ -78,11 +78,11 @@ ARRAYS = """
     import sys, time
     import numpy as np
     from bayes_gda.data.examples import load_example
-    from bayes_gda.inference.logistic import LogisticTarget
-    from bayes_gda.inference.priors import Normal
-    from bayes_gda.inference.regression import regression_laplace
-    from bayes_gda.inference.skew import lindley_mean
-    from bayes_gda.inference.trust import assess
+    from bayes_gda.families.linear.logistic import LogisticTarget
+    from bayes_gda.priors import Normal
+    from bayes_gda.families.linear.mode import regression_laplace
+    from bayes_gda.methods.skew import lindley_mean
+    from bayes_gda.methods.importance.trust import assess
     data = load_example("pima")
     X, y = np.array(data.X), np.array(data.y)
     start = time.perf_counter()

@@ -18,10 +18,10 @@ from sklearn.naive_bayes import GaussianNB
 from bayes_gda import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import Normal
-from bayes_gda.inference.regression import regression_laplace
-from bayes_gda.inference.softmax import SoftmaxTarget
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.priors import Normal
 from benchmarks.record import Session, Target, compared
 from benchmarks.rows import gaussian_rows, power
 from benchmarks.timing import by_turns

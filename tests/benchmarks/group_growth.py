@@ -12,10 +12,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from bayes_gda import BayesianLDA, BayesianNaiveGaussian, BayesianQDA, Dataset, Moments
-from bayes_gda.inference.fused import fused_density
-from bayes_gda.inference.laplace import GaussianPosterior
+from bayes_gda.families.fused import fused_density
+from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.linalg import one_blas_thread
-from bayes_gda.prediction.regression import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.methods.laplace import GaussianPosterior
 from benchmarks.group_fit import PENALTY, laplace_alone
 from benchmarks.record import Row, Session, Target, compared
 from benchmarks.rows import correlated_rows, gaussian_rows, power

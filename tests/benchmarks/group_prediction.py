@@ -12,12 +12,12 @@ from sklearn.naive_bayes import GaussianNB
 
 from bayes_gda import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.data.moments import Moments
-from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.laplace import laplace_approximation
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import NIG, NIW, Normal
-from bayes_gda.inference.streaming import StreamingGaussian, StreamingNaive
-from bayes_gda.prediction.regression import BinaryPredictor
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.gaussian.streaming import StreamingGaussian, StreamingNaive
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.predictors import BinaryPredictor
+from bayes_gda.methods.laplace import laplace_approximation
+from bayes_gda.priors import NIG, NIW, Normal
 from benchmarks.record import Row, Session, Target, compared
 from benchmarks.rows import gaussian_rows, power
 from benchmarks.timing import by_turns

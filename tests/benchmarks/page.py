@@ -11,8 +11,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bayes_gda.reporting.rendering import UNKNOWN, data_uri, number
-from bayes_gda.reporting.style import save
+from bayes_gda.reporting.page.rendering import UNKNOWN, data_uri, number
+from bayes_gda.reporting.plots.style import save
 from benchmarks.figures import figures
 from benchmarks.findings import bound, findings, summary
 from benchmarks.record import NUMBERS, PAGE, read
@@ -58,7 +58,7 @@ def render(numbers: Mapping[str, Any]) -> str:
         "summary": summary,
         "power": power,
     }
-    css = (files("bayes_gda.reporting") / "templates" / "report.css").read_text(encoding="utf-8")
+    css = (files("bayes_gda.reporting.page") / "templates" / "report.css").read_text(encoding="utf-8")
     return environment.get_template("page.html.jinja").render(
         groups=groups,
         findings=findings(groups),

@@ -31,7 +31,7 @@ GROUP, FILE = 100_000, 5_000_000
 
 CHILD = """
 import json, resource, sys, time
-from bayes_gda.data.batches import open_batches
+from bayes_gda.data.large.batches import open_batches
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression
 
 def peak():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.table import Dataset, read_table
 from bayes_gda.errors import DataError
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from command_line import run, run_json
 
-from bayes_gda.data.batches import open_batches
-from bayes_gda.data.cluster import ClusterBatches, connect, open_cluster
+from bayes_gda.data.large.batches import open_batches
+from bayes_gda.data.large.cluster import ClusterBatches, connect, open_cluster
 from bayes_gda.errors import ClusterError, DataError, MissingDependencyError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 
@@ -54,7 +54,7 @@ def client():
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
     """So few rows as these are looked at twice for the verdict, the second time with 4000 draws."""
-    monkeypatch.setattr("bayes_gda.inference.trust_at_once.DRAWS", 1000)
+    monkeypatch.setattr("bayes_gda.methods.importance.at_once.DRAWS", 1000)
 
 
 def make(cls):
@@ -91,7 +91,7 @@ def test_a_folder_is_fitted_as_on_one_machine(cls, folder, client):
 
 def test_partitions_of_a_file_follow_its_row_groups(tmp_path, client, monkeypatch):
     table().to_parquet(tmp_path / "t.parquet", row_group_size=100)
-    monkeypatch.setattr("bayes_gda.data.partitions.PART_ROWS", 250)
+    monkeypatch.setattr("bayes_gda.data.large.partitions.PART_ROWS", 250)
     source = open_cluster(tmp_path / "t.parquet", "kind")
     assert source.part_rows == (200, 200, 200, 200, 100)
     here = open_batches(tmp_path / "t.parquet", target="kind")
@@ -218,18 +218,18 @@ def test_no_cluster_is_said_in_one_line(folder, tmp_path, monkeypatch):
             open_cluster(folder, "kind")
     with pytest.raises(ClusterError, match=r"Cannot reach a Dask cluster at 'tcp://127.0.0.1:1'"):
         connect("tcp://127.0.0.1:1", timeout=0.2)
-    monkeypatch.setattr("bayes_gda.data.cluster.CONNECT", 0.2)
+    monkeypatch.setattr("bayes_gda.data.large.cluster.CONNECT", 0.2)
     fit = ("fit", folder, "-t", "kind", "-m", "lda", "-o", tmp_path / "m.nc")
     assert "`--cluster` must be an address such as" in run(*fit, "--cluster", "nonsense://x", code=2).stderr
 
 
 def test_a_cluster_without_workers_and_one_that_is_closed(folder, monkeypatch):
-    monkeypatch.setattr("bayes_gda.data.cluster.LOOK", 0.1)
-    monkeypatch.setattr("bayes_gda.data.cluster.WITHOUT_WORKERS", 0.3)
+    monkeypatch.setattr("bayes_gda.data.large.cluster.LOOK", 0.1)
+    monkeypatch.setattr("bayes_gda.data.large.cluster.WITHOUT_WORKERS", 0.3)
     here = open_batches(folder, target="kind")
     with distributed.LocalCluster(n_workers=0, processes=False, dashboard_address=":0") as empty:
         connected = distributed.Client(empty, set_as_default=False)
-        from bayes_gda.data.partitions import Files, look_at
+        from bayes_gda.data.large.partitions import Files, look_at
 
         columns, files = look_at(folder, "kind")
         parts = Files.of("kind", columns, files, [[30], [180], [180], [1], [209], [180], [120]])

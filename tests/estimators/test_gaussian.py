@@ -11,8 +11,8 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
-from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.priors import LKJ, NIG, NIW
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.priors import LKJ, NIG, NIW
 
 IRIS = load_example("iris")
 LABELS = np.array(IRIS.class_names)[IRIS.y]

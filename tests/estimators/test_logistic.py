@@ -9,11 +9,11 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLogisticRegression
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import empirical_bayes, regression_laplace, with_prior_scale
 from bayes_gda.fitting.defaults import Rows, distinct, fit_features
 from bayes_gda.fitting.regressions import Design
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import HierarchicalScale, Normal
-from bayes_gda.inference.regression import empirical_bayes, regression_laplace, with_prior_scale
+from bayes_gda.priors import HierarchicalScale, Normal
 
 PIMA, IRIS = load_example("pima"), load_example("iris")
 FLAT = {"prior_scale": np.inf, "intercept_scale": np.inf}

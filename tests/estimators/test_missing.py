@@ -11,8 +11,8 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
-from bayes_gda.inference.observed import default_nig, default_niw
-from bayes_gda.inference.priors import LKJ, NIG, NIW
+from bayes_gda.priors import LKJ, NIG, NIW
+from bayes_gda.priors.defaults import default_nig, default_niw
 
 GAUSSIAN = [BayesianLDA, BayesianQDA, BayesianNaiveGaussian]
 MODELS = pytest.mark.parametrize("cls", GAUSSIAN)

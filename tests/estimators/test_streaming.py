@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from bayes_gda.data.batches import open_batches
 from bayes_gda.data.examples import load_example
+from bayes_gda.data.large.batches import open_batches
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
-from bayes_gda.inference.priors import LKJ, NIG, NIW
+from bayes_gda.priors import LKJ, NIG, NIW
 
 IRIS = load_example("iris")
 LABELS = np.array(IRIS.class_names)[IRIS.y]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_gda.data.batches import open_batches
+from bayes_gda.data.large.batches import open_batches
 from bayes_gda.errors import DataError, InferenceWarning
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 
@@ -38,7 +38,7 @@ def test_gaussian_models_from_a_path(cls, name, tmp_path):
 @pytest.mark.parametrize(("K", "name"), [(2, "t.csv"), (2, "t.parquet"), (3, "t.parquet")])
 def test_regressions_from_a_path(K, name, tmp_path, monkeypatch):
     monkeypatch.setattr("bayes_gda.estimators.online.SUBSAMPLE_ROWS", 1500)
-    monkeypatch.setattr("bayes_gda.data.batches.BATCH_ROWS", 900)
+    monkeypatch.setattr("bayes_gda.data.large.batches.BATCH_ROWS", 900)
     frame, y = table(3000, K)
     WRITERS[name](frame.assign(kind=y), tmp_path / name)
     model = BayesianLogisticRegression().fit(tmp_path / name, "kind")

@@ -16,8 +16,8 @@ from bayes_gda.evaluation.compare import (
     compare_posteriors,
     compare_predictions,
 )
-from bayes_gda.inference.exact import lda_posterior
-from bayes_gda.inference.priors import NIW
+from bayes_gda.families.gaussian.exact import lda_posterior
+from bayes_gda.priors import NIW
 
 S = 4000
 COORDS = coordinates(class_names=["a", "b"], coefficient_names=["intercept", "x"])

@@ -16,10 +16,10 @@ from bayes_gda.evaluation.loo import (
     psis_loo_discriminative,
     psis_loo_generative,
 )
-from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.priors import NIG, NIW
-from bayes_gda.inference.psis import smooth
-from bayes_gda.prediction.predictive import log_class_probabilities, log_joint_per_draw
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.gaussian.predictive import log_class_probabilities, log_joint_per_draw
+from bayes_gda.methods.importance.psis import smooth
+from bayes_gda.priors import NIG, NIW
 
 FITS = {"lda": (lda_posterior, NIW), "qda": (qda_posterior, NIW), "naive": (naive_posterior, NIG)}
 

@@ -12,10 +12,10 @@ from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import brier_score, log_score
 from bayes_gda.evaluation.loo import Loo, exact_loo, psis_loo
 from bayes_gda.evaluation.model_comparison import Evidence, ModelScore, compare_models, kfold
-from bayes_gda.inference.continuum import Grid, fit_continuum
-from bayes_gda.inference.exact import lda_posterior, qda_posterior
-from bayes_gda.inference.priors import NIW
-from bayes_gda.prediction.predictive import log_class_probabilities
+from bayes_gda.families.gaussian.continuum import Grid, fit_continuum
+from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
+from bayes_gda.families.gaussian.predictive import log_class_probabilities
+from bayes_gda.priors import NIW
 
 
 def exact_entry(data, fit, **more):

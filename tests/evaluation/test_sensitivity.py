@@ -20,9 +20,9 @@ from bayes_gda.evaluation.sensitivity import (
     prior_sensitivity,
     weighted_probabilities,
 )
-from bayes_gda.inference.exact import NIGPosterior, NIWPosterior
-from bayes_gda.inference.priors import NIG, NIW, Dirichlet
-from bayes_gda.prediction.predictive import log_class_probabilities, log_joint_per_draw
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.families.gaussian.predictive import log_class_probabilities, log_joint_per_draw
+from bayes_gda.priors import NIG, NIW, Dirichlet
 
 
 def tree_of(posterior, log_prior, log_likelihood, *, chains=4):

@@ -65,7 +65,8 @@ def _patch_report():
     from itertools import islice
 
     from bayes_gda import load_example
-    from bayes_gda.reporting import figures, report
+    from bayes_gda.reporting import report
+    from bayes_gda.reporting.page import figures
 
     drawn = figures.figures
     figures.figures = lambda analysis: islice(drawn(analysis), 1)

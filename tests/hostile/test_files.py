@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayes_gda import load, load_example, read_table
-from bayes_gda.data.batches import open_batches
+from bayes_gda.data.large.batches import open_batches
 from bayes_gda.errors import DataError, StoreError
 from bayes_gda.estimators import BayesianLDA
 from bayes_gda.store import load_encoding

@@ -38,9 +38,9 @@ from bayes_gda.evaluation.calibration import (
 from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.model_comparison import Evidence, ModelScore
 from bayes_gda.evaluation.reliability import reliability_curve
-from bayes_gda.inference.laplace import laplace_approximation
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.trust import assess
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.methods.importance.trust import assess
+from bayes_gda.methods.laplace import laplace_approximation
 from bayes_gda.prediction.decisions import (
     cost_curve,
     decide_with_draws,

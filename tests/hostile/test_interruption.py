@@ -17,8 +17,8 @@ from hostile import strikes
 from bayes_gda import load, load_example
 from bayes_gda.errors import StoreError
 from bayes_gda.estimators import BayesianLDA, BayesianQDA
-from bayes_gda.reporting import replacing
-from bayes_gda.reporting.replacing import put_in_place, replaced
+from bayes_gda.reporting.page import replacing
+from bayes_gda.reporting.page.replacing import put_in_place, replaced
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks, audit hooks and limits as Linux has them")
 

@@ -6,14 +6,14 @@ from gaps import SHARED, brute_log_likelihood, each, remove, simulate
 
 import bayes_gda
 from bayes_gda.data.examples import load_example
+from bayes_gda.data.gaps import PatternMoments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.inference.augmentation import draw_posterior
-from bayes_gda.inference.observed import default_nig, default_niw
-from bayes_gda.inference.patterns import PatternMoments
-from bayes_gda.inference.priors import LKJ, NIW, Dirichlet
+from bayes_gda.families.gaussian.gaps.augmentation import draw_posterior
 from bayes_gda.models import lda, naive, qda
 from bayes_gda.models.blueprint import blueprint_of
+from bayes_gda.priors import LKJ, NIW, Dirichlet
+from bayes_gda.priors.defaults import default_nig, default_niw
 
 X, Y = simulate(n=40, d=3, K=2, seed=3)
 X = remove(X, 0.3, seed=4)

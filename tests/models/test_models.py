@@ -12,11 +12,11 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.inference.adapter import laplace
-from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.methods.adapter import laplace
 from bayes_gda.models import lda, logistic, naive, qda, softmax
 from bayes_gda.models.generate import replicate
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 
 # No rewriting of the graphs: for a few evaluations it costs more than it saves, and what is tested is what is written.
 AS_WRITTEN = Mode(linker="py", optimizer="merge")

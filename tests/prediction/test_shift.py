@@ -11,9 +11,9 @@ from scipy.special import expit, log_softmax, logit
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import ConvergenceError, DataError, PriorError
-from bayes_gda.inference.exact import naive_posterior, qda_posterior
-from bayes_gda.inference.priors import NIG, NIW
+from bayes_gda.families.gaussian.exact import naive_posterior, qda_posterior
 from bayes_gda.prediction.shift import estimate_class_prior, reweigh
+from bayes_gda.priors import NIG, NIW
 
 OLD = np.array([0.5, 0.3, 0.2])
 MEANS = np.array([[0.0, 0.0], [1.5, 0.0], [0.5, 1.8]])

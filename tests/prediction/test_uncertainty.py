@@ -6,7 +6,7 @@ from fitted import IRIS, MAKERS, generative, regression
 from scipy.stats import entropy as shannon
 
 from bayes_gda.errors import DataError
-from bayes_gda.prediction import predictive
+from bayes_gda.families.gaussian import predictive
 from bayes_gda.prediction.decisions import decide, decide_with_draws
 from bayes_gda.prediction.uncertainty import decisions, entropy, interval
 

@@ -20,13 +20,13 @@ from scipy.stats import t
 from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
-from bayes_gda.fitting.choice import Problem, Settings
+from bayes_gda.families.classifier import FittedClassifier, RegressionClassifier
 from bayes_gda.fitting.defaults import Rows, default_prior
 from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.fitting.regressions import Design, WeightsProblem
-from bayes_gda.inference.priors import NIG, NIW, Normal
-from bayes_gda.prediction.classifier import FittedClassifier, RegressionClassifier
+from bayes_gda.methods.ladder import Problem, Settings
 from bayes_gda.prediction.uncertainty import interval
+from bayes_gda.priors import NIG, NIW, Normal
 
 Truth = Literal["prior", "fixed"]
 MODELS = ("lda", "qda", "naive", "logistic", "softmax")

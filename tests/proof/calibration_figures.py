@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from proof.calibration_splits import OURS, RIVALS, SIZES
 
-from bayes_gda.reporting.style import (
+from bayes_gda.reporting.plots.style import (
     BLACK,
     BLUE,
     GREEN,

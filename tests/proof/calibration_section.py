@@ -13,8 +13,8 @@ from proof.calibration_figures import SIZE_NAMES, coverage_plot, difference_plot
 from proof.calibration_splits import RIVALS, SCORES, VARIANTS
 from proof.calibration_words import coverage_sentences, learning_sentences, split_sentences
 
-from bayes_gda.reporting.rendering import data_uri, number
-from bayes_gda.reporting.style import Plot, save
+from bayes_gda.reporting.page.rendering import data_uri, number
+from bayes_gda.reporting.plots.style import Plot, save
 
 SCORE_NAMES = {"log_loss": "log loss", "brier": "Brier", "ece": "ECE, debiased", "error": "error rate"}
 # The tables of single data sets leave the isotonic ones to the JSON file, to keep the page small.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from proof.calibration_coverage import miss
 
-from bayes_gda.reporting.style import listing
+from bayes_gda.reporting.plots.style import listing
 
 _SIZES = {"few": "With 30 training rows", "most": "With two thirds of the rows"}
 # Losses listed by name in a sentence; the tables have all.

@@ -23,11 +23,11 @@ from scipy.stats import norm
 from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
+from bayes_gda.families.gaussian.exact import lda_posterior
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.fitting.defaults import default_prior
-from bayes_gda.inference.exact import lda_posterior
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.priors import NIW, Dirichlet, Normal
-from bayes_gda.inference.regression import regression_laplace
+from bayes_gda.priors import NIW, Dirichlet, Normal
 
 LEARNERS = ("Bayesian LDA", "Bayesian logistic", "LDA", "logistic")
 GAUSSIAN_ROWS = (40, 80, 160, 320, 640, 1280, 2560)

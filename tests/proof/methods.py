@@ -21,8 +21,8 @@ from proof.simulate import Model, Simulation
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.fitting.generative import GaussianProblem
-from bayes_gda.inference.priors import Dirichlet
-from bayes_gda.inference.skew import SkewModal
+from bayes_gda.methods.skew import SkewModal
+from bayes_gda.priors import Dirichlet
 
 # Draws of each posterior: the rank of the truth among them is one of 100 numbers.
 DRAWS = 99

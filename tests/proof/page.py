@@ -19,7 +19,7 @@ from proof.bands import cumulative
 from proof.ranks import GROUPS
 from proof.verdicts import BINS, band_of
 
-from bayes_gda.reporting.style import BLUE, GREEN, ORANGE, SKY, VERMILLION
+from bayes_gda.reporting.plots.style import BLUE, GREEN, ORANGE, SKY, VERMILLION
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "reports" / "proof"
@@ -59,7 +59,7 @@ def render(sbc: Mapping[str, Any] | None, calibration: str | None = None) -> str
     )
     environment.filters["signed"] = lambda value, digits: f"{value:+.{digits}f}".replace("-", "\u2212")
     environment.filters["thousands"] = lambda value: f"{value:,}".replace(",", "\u202f")
-    css = Markup((files("bayes_gda.reporting") / "templates" / "report.css").read_text(encoding="utf-8"))
+    css = Markup((files("bayes_gda.reporting.page") / "templates" / "report.css").read_text(encoding="utf-8"))
     shown = {} if sbc is None else _content(sbc)
     section = None if calibration is None else Markup(calibration)
     template = environment.get_template("page.html.jinja")

@@ -12,7 +12,7 @@ from proof.simulate import Simulation
 from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
-from bayes_gda.prediction.predictive import log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_joint_per_draw
 
 # The groups of quantities, in the order in which they are shown.
 GROUPS = ("parameters", "probabilities", "log likelihood")

@@ -22,14 +22,14 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.fitting.choice import Problem
+from bayes_gda.families.fused import fused_density
 from bayes_gda.fitting.defaults import Rows
 from bayes_gda.fitting.generative import GaussianProblem
 from bayes_gda.fitting.regressions import Design, WeightsProblem
-from bayes_gda.inference.density import Density
-from bayes_gda.inference.fused import fused_density
-from bayes_gda.inference.priors import LKJ, NIG, NIW, Dirichlet, Normal
+from bayes_gda.methods.density import Density
+from bayes_gda.methods.ladder import Problem
 from bayes_gda.models.blueprint import GaussianBlueprint, RegressionBlueprint
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Normal
 
 N_ROWS = 40
 NAMES = ("x1", "x2")

@@ -16,12 +16,12 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, StoreError
 from bayes_gda.estimators import BayesianRDA
-from bayes_gda.inference.exact import lda_posterior, qda_posterior
-from bayes_gda.inference.priors import NIW
+from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
 from bayes_gda.prediction.decisions import decide
-from bayes_gda.reporting import figures
+from bayes_gda.priors import NIW
 from bayes_gda.reporting import report as module
-from bayes_gda.reporting.rendering import TABLES, lookup, number
+from bayes_gda.reporting.page import figures
+from bayes_gda.reporting.page.rendering import TABLES, lookup, number
 from bayes_gda.reporting.report import ReportSettings, write_report
 
 NAMES = ("iris", "pima", "hostile")

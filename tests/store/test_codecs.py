@@ -9,19 +9,19 @@ import pytest
 
 from bayes_gda import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Moments, Normal, load_example
 from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
-from bayes_gda.evaluation.diagnostics import diagnose
-from bayes_gda.fitting.choice import Verdict
-from bayes_gda.inference.continuum import Grid
-from bayes_gda.inference.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.inference.logistic import LogisticTarget
-from bayes_gda.inference.observed import ObservedCounts
-from bayes_gda.inference.regression import regression_laplace
-from bayes_gda.inference.trust import assess
-from bayes_gda.prediction.averaged import AveragedClassifier
-from bayes_gda.prediction.classifier import GaussianClassifier, RegressionClassifier
-from bayes_gda.prediction.regression import BinaryPredictor
+from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.gaussian.continuum import Grid
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.predictors import BinaryPredictor
+from bayes_gda.methods.diagnostics import diagnose
+from bayes_gda.methods.importance.trust import assess
+from bayes_gda.methods.ladder import Verdict
 from bayes_gda.store.codecs import TYPES, decode, encode
 
 IRIS = load_example("iris")

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from bayes_gda.data.encoding import Column, Encoding
+from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.errors import StoreError
 from bayes_gda.estimators import BayesianLDA
 from bayes_gda.store import encodings, files, load, load_encoding, save

@@ -1,0 +1,1 @@
+"""Tables beyond memory: batches on disk, partitions on a cluster."""

@@ -1,0 +1,1 @@
+"""The models: everything that only one of them knows."""

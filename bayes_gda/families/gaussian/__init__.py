@@ -1,0 +1,1 @@
+"""Gaussian classes: LDA, QDA, naive and what lies between."""

@@ -1,0 +1,1 @@
+"""Gaussian classes on rows with missing values."""

@@ -1,0 +1,165 @@
+"""Predictive distributions of the class of a new row.
+
+A generative model's predictive averages the joint *densities* over the posterior and then normalises:
+
+    p(y=k | x, data) ∝ ∫ p(x, y=k | θ) p(θ | data) dθ
+
+Averaging p(y=k | x, θ) instead would ignore that x itself says something about θ, and is another, wrong number.
+For conjugate models the integral is E[π_k] times a Student-t density (`log_joint` of `NIWPosterior` and
+`NIGPosterior`); for draws from any sampler it is a mean over draws, taken here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats
+from bayes_gda.linalg import for_blocks
+from bayes_gda.priors import Seed
+
+# Numbers in a block of draws × rows × classes, whatever the data's size: 4·10⁶ doubles are 32 MB, of which a handful
+# are alive at a time. Smaller blocks would factor the covariances of all draws once more for each.
+BLOCK = 4_000_000
+
+
+def row_blocks(n: int, width: int) -> Iterator[slice]:
+    """Slices of rows of `width` numbers each that make up a block."""
+    step = max(1, BLOCK // max(1, width))
+    return (slice(i, min(i + step, n)) for i in range(0, n, step))
+
+
+def log_class_probabilities(log_joint: Floats) -> Floats:
+    """Normalise log p(x, y=k) (…, K) to log p(y=k | x), stable however far out x lies."""
+    return normalised(log_joint)[0]
+
+
+def normalised(log_joint: Floats) -> tuple[Floats, Floats]:
+    """Return log p(y=k | x) (…, K) and log p(x) (…) of log p(x, y=k) (…, K).
+
+    Class by class: NumPy's reductions over a short last axis take five times as long.
+    """
+    classes = range(log_joint.shape[-1])
+    top = log_joint[..., 0].copy()
+    for k in classes[1:]:
+        np.maximum(top, log_joint[..., k], out=top)
+    # The largest goes first: beside a log density of −1e9 the sum's own logarithm would be lost to rounding.
+    with np.errstate(over="ignore"):  # of densities that differ by more than a float holds, to −inf
+        out = log_joint - top[..., None]
+    total = np.zeros_like(top)
+    for k in classes:
+        total += np.exp(out[..., k])
+    np.log(total, out=total)
+    for k in classes:
+        out[..., k] -= total
+    return out, top + total
+
+
+def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
+    """Return log p(x, y=k | θ_s) (S, n, K) for each of S draws; memory beside the answer is a few blocks.
+
+    Parameters
+    ----------
+    draws
+        `pi` (S, K), `mu` (S, K, d) and `Sigma` (S, [K,] d, d) or `sigma2` (S, K, d).
+    X
+        (n, d) features.
+    """
+    (S, K, d), n = draws["mu"].shape, len(X)
+    out = np.empty((S, n, K))
+    # About a centre within the draws, so that a large offset of the features does not eat their digits.
+    center = draws["mu"].mean(axis=0) if S else np.zeros((K, d))
+    if "sigma2" in draws:
+        squares, width = _diagonal_squares(draws, X, center), n * K
+    else:
+        squares, width = _full_squares(draws, X, center.mean(axis=0)), n * K * d
+    with np.errstate(divide="ignore"):  # of a class that a draw takes for impossible
+        log_pi = np.log(draws["pi"]) - 0.5 * d * np.log(2 * np.pi)
+
+    def densities(some: slice) -> None:
+        q, log_det = squares(some)
+        q *= -0.5
+        q += (log_pi[some] - log_det)[..., None]
+        out[some] = q.swapaxes(1, 2)
+
+    for_blocks(densities, S, max(1, width))
+    return out
+
+
+# From some draws to |L⁻¹(x − μ)|² (S, K, n) and log|L| (S, K).
+type _Squares = Callable[[slice], tuple[Floats, Floats]]
+
+
+def _full_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) -> _Squares:
+    mu, Sigma = draws["mu"] - center, draws["Sigma"] if draws["Sigma"].ndim == 4 else draws["Sigma"][:, None]
+    columns = (X - center).T
+
+    def squares(some: slice) -> tuple[Floats, Floats]:
+        L = np.linalg.cholesky(Sigma[some])
+        # z = L⁻¹(x − μ): one inverse a draw serves all rows, and all draws of a block, as one matrix product.
+        white = np.linalg.inv(L)
+        S, G, d = white.shape[:3]
+        z = (white.reshape(-1, d) @ columns).reshape(S, G, d, -1) - white @ mu[some, ..., None]
+        z *= z
+        return z.sum(axis=2), np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
+
+    return squares
+
+
+def _diagonal_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) -> _Squares:
+    """Σ_j τ_j(x_j − μ_j)², multiplied out for τ = 1/σ², u = x − c and δ = μ − c: τ·u² − 2τδ·u + τ·δ²."""
+    u = X - center[:, None]
+    terms = np.concatenate([u * u, u], axis=2).swapaxes(1, 2)  # (K, 2d, n)
+    delta, sigma2 = draws["mu"] - center, draws["sigma2"]
+
+    def squares(some: slice) -> tuple[Floats, Floats]:
+        tau = 1 / sigma2[some]
+        shift = tau * delta[some]
+        factors = np.concatenate([tau, -2 * shift], axis=2).swapaxes(0, 1)
+        q = np.swapaxes(factors @ terms, 0, 1) + (shift * delta[some]).sum(axis=-1)[..., None]
+        # Rounding leaves a few ulps of the terms either side of 0.
+        return np.maximum(q, 0.0), 0.5 * np.log(sigma2[some]).sum(axis=-1)
+
+    return squares
+
+
+def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
+    """Return log (1/S) Σ_s p(x, y=k | θ_s) (n, K): the generative predictive of S posterior draws.
+
+    Parameters are those of `log_joint_per_draw`; memory does not grow with S.
+    """
+    S, K, _ = draws["mu"].shape
+    total = np.full((len(X), K), -np.inf)
+    for some in row_blocks(S, len(X) * K):
+        part = log_joint_per_draw({name: value[some] for name, value in draws.items()}, X)
+        top = part.max(axis=0)
+        top = np.where(np.isfinite(top), top, 0.0)  # of a class that all draws take for impossible
+        part -= top
+        np.exp(part, out=part)
+        with np.errstate(divide="ignore"):
+            total = np.logaddexp(total, np.log(part.sum(axis=0)) + top)
+    return total - np.log(S)
+
+
+def draw_rows(draws: Mapping[str, Floats], *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
+    """Draw one new labelled row (x, y) for each posterior draw: y ~ π, then x ~ N(μ_y, Σ_y).
+
+    Parameters
+    ----------
+    draws
+        As in `log_joint_per_draw`, from any method, or from the prior.
+
+    Returns
+    -------
+    (S, d) features and (S,) class codes.
+    """
+    rng = np.random.default_rng(random_seed)
+    S, K, d = draws["mu"].shape
+    # Inverse of the cumulative distribution of π; the last class takes what rounding leaves.
+    y = (rng.random((S, 1)) > np.cumsum(draws["pi"], axis=1)[:, : K - 1]).sum(axis=1)
+    rows = np.arange(S)
+    z = rng.standard_normal((S, d))
+    if "sigma2" in draws:
+        return draws["mu"][rows, y] + np.sqrt(draws["sigma2"][rows, y]) * z, y
+    Sigma = draws["Sigma"] if draws["Sigma"].ndim == 3 else draws["Sigma"][rows, y]
+    return draws["mu"][rows, y] + (np.linalg.cholesky(Sigma) @ z[:, :, None])[..., 0], y

@@ -1,0 +1,1 @@
+"""Linear activations: logistic and softmax regression."""

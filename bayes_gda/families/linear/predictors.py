@@ -1,0 +1,183 @@
+"""Class probabilities of logistic and softmax regression: from a Gaussian posterior, and from weighted draws.
+
+    a = wᵀφ,   μ_a = ŵᵀφ,   σ_a² = φᵀS_Nφ          binary: one activation a row
+    a = Wφ,    K of them with covariance (K, K)     softmax
+
+Both classes below are `Predictor`s of `inference.trust`: the fast formula, the same Gaussian with the link integrated,
+and the truth over draws, all for the rows of one design matrix.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.families.linear import links, softmax_links
+from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product, solve_triangular
+from bayes_gda.methods.laplace import GaussianPosterior
+
+# From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
+type Activations = Callable[[Floats], tuple[Floats, Floats]]
+
+
+def binary_activations(posterior: GaussianPosterior) -> Activations:
+    """Return the function from rows of a design matrix to μ_a (n,) and σ_a² (n,)."""
+    # φᵀH⁻¹φ = |L⁻¹φ|²
+    root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
+    return lambda Phi: linear_and_quadratic(Phi, posterior.mean, root)
+
+
+def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class: bool = False) -> Activations:
+    """Return the function from rows of a design matrix to means (n, K) and covariances (n, K, K) of the activations."""
+    free = K - reference_class
+    m = posterior.dim // free
+    W, V = posterior.mean.reshape(free, m), posterior.covariance.reshape(free, m, free, m)
+
+    def moments(Phi: Floats) -> tuple[Floats, Floats]:
+        mean, covariance = np.zeros((len(Phi), K)), np.zeros((len(Phi), K, K))
+        mean[:, :free] = product(Phi, W.T)
+        for a in range(free):
+            for b in range(a + 1):
+                entry = np.einsum("nm,nm->n", product(Phi, V[a, :, b]), Phi)
+                covariance[:, a, b] = covariance[:, b, a] = entry
+        return mean, covariance
+
+    return moments
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BinaryPredictor:
+    """Probabilities (n, 2) of the two classes of logistic regression for the rows of Phi (n, m)."""
+
+    Phi: Floats
+
+    def fast(self, posterior: GaussianPosterior) -> Floats:
+        """Return the probit-approximated predictive σ(μ_a/√(1 + πσ_a²/8))."""
+        return self._linked(posterior, links.probit_logistic)
+
+    def reference(self, posterior: GaussianPosterior) -> Floats:
+        """Return ∫σ(a)N(a | μ_a, σ_a²)da, near exact."""
+        return self._linked(posterior, links.mixture)
+
+    def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """Return Σ_s weight_s σ(w_sᵀφ) (n, 2) and its standard error √Σ weight_s²(p_s − p̄)² (n, 2)."""
+        mean, error = np.empty((len(self.Phi), 2)), np.empty((len(self.Phi), 2))
+
+        def average(rows: slice) -> None:
+            sums = _WeightedMean(weight)
+            for some in draw_blocks(len(draws)):
+                sums.add(_sigmoid_in_place(self.Phi[rows] @ draws[some].T), some)
+            p, p_error = sums.mean_and_error()
+            _write_both(mean[rows], p)
+            error[rows] = p_error[:, None]
+
+        for_blocks(average, len(self.Phi), AVERAGED_WIDTH)
+        return mean, error
+
+    def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
+        """Probabilities (n, 2) by link(μ_a, σ_a²), applied to a block while it is in cache."""
+        P = np.empty((len(self.Phi), 2))
+        activations = binary_activations(posterior)
+        for_blocks(lambda rows: _write_both(P[rows], link(*activations(self.Phi[rows]))), *self.Phi.shape)
+        return P
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SoftmaxPredictor:
+    """Probabilities (n, K) of softmax regression for the rows of Phi (n, m).
+
+    Parameters
+    ----------
+    Phi
+        (n, m) design matrix.
+    K
+        Number of classes.
+    reference_class
+        Whether the last class has weights zero (reference coding).
+    """
+
+    Phi: Floats
+    K: int
+    reference_class: bool = False
+
+    def fast(self, posterior: GaussianPosterior) -> Floats:
+        """Return the mean-field form, which treats every pair of classes by the binary probit formula."""
+        return self._linked(posterior, softmax_links.mean_field)
+
+    def reference(self, posterior: GaussianPosterior) -> Floats:
+        """Return the average over 512 Sobol points in logit space."""
+        return self._linked(posterior, softmax_links.sobol)
+
+    def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """Return Σ_s weight_s softmax(W_sφ) (n, K) and its standard error (n, K)."""
+        n, m = self.Phi.shape
+        S, free = len(draws), self.K - self.reference_class
+        W = np.zeros((self.K, S, m))  # the draws last in what follows, so that sums run along the memory
+        W[:free] = draws.reshape(S, free, m).swapaxes(0, 1)
+        mean, error = np.empty((n, self.K)), np.empty((n, self.K))
+
+        def average(rows: slice) -> None:
+            sums = _WeightedMean(weight)
+            for some in draw_blocks(S, self.K):
+                sums.add(softmax_links.softmax_of_draws(self.Phi[rows], W[:, some]), some)
+            mean[rows], error[rows] = sums.mean_and_error()
+
+        for_blocks(average, n, AVERAGED_WIDTH)
+        return mean, error
+
+    def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
+        """Probabilities (n, K) by link(mean, covariance), applied to a block while it is in cache."""
+        P = np.empty((len(self.Phi), self.K))
+        activations = softmax_activations(posterior, self.K, reference_class=self.reference_class)
+
+        def write(rows: slice) -> None:
+            P[rows] = link(*activations(self.Phi[rows]))
+
+        for_blocks(write, *self.Phi.shape)
+        return P
+
+
+def _write_both(P: Floats, p: Floats) -> None:
+    """Write the probabilities of class 0 and class 1 into the columns of P."""
+    P[:, 1] = p
+    np.subtract(1, p, out=P[:, 0])
+
+
+class _WeightedMean:
+    """Weighted mean Σ_s w_s p_s, and its error √Σ_s w_s²(p_s − mean)² as an importance estimate, of draws in blocks.
+
+    Sums are of p_s − c, with c the mean of the first block: the squares of small spreads would cancel otherwise.
+    """
+
+    def __init__(self, weight: Floats) -> None:
+        self.weight = weight
+        self.center: Floats | None = None
+
+    def add(self, p: Floats, some: slice) -> None:
+        """Add the draws `some`, the last axis of p (…, S), which is overwritten."""
+        if self.center is None:
+            self.center = p.mean(axis=-1)
+            self.first, self.linear, self.square = (np.zeros(self.center.shape) for _ in range(3))
+        w = self.weight[some]
+        p -= self.center[..., None]
+        self.first += p @ w
+        self.linear += p @ w**2
+        p *= p
+        self.square += p @ w**2
+
+    def mean_and_error(self) -> tuple[Floats, Floats]:
+        """Return both."""
+        assert self.center is not None
+        shift = self.first
+        variance = self.square - shift * (2 * self.linear - shift * (self.weight**2).sum())
+        return self.center + shift, np.sqrt(np.maximum(variance, 0.0))
+
+
+def _sigmoid_in_place(a: Floats) -> Floats:
+    """Overwrite `a` with 1/(1 + e^−a), and return it; beyond −709 it is 0."""
+    np.negative(a, out=a)
+    with np.errstate(over="ignore"):
+        np.exp(a, out=a)
+    a += 1
+    return np.reciprocal(a, out=a)

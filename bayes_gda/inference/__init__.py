@@ -1,1 +1,0 @@
-"""From data and priors to posteriors: exact, Laplace, MCMC, and whether to trust them."""

@@ -1,0 +1,1 @@
+"""Ways to a posterior that know no model, and the ladder that chooses among them."""

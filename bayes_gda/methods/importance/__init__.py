@@ -1,0 +1,1 @@
+"""Importance sampling: Pareto smoothing, proposals, and the verdict they give."""

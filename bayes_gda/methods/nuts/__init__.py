@@ -1,0 +1,1 @@
+"""Full MCMC by PyMC's NUTS."""

@@ -1,0 +1,303 @@
+"""Full MCMC: NUTS on the same PyMC models, started where the posterior is and scaled to its shape.
+
+Plain sampling spends most of its time on compiling the graph and on learning what Laplace's approximation knows:
+
+    1. The log density and its gradient become one node of a graph (`FusedDensity`). For our own models they are the
+       hand-written ones of `inference.fused`, and nothing is compiled; any other model is compiled once.
+    2. The mode and the curvature there give the dense mass matrix, and wide draws of that Gaussian the starts.
+    3. Warm-up then has only the step size to find. Where there is no mode (a funnel), the mass matrix is learnt too.
+
+The draws are mapped back to the model's own variables and labelled as every other posterior of this package.
+"""
+
+import importlib.util
+import logging
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt, QuadPotentialFull
+
+from bayes_gda._version import __version__
+from bayes_gda.checks import Floats
+from bayes_gda.data.labels import to_datatree
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import ConvergenceError, DataError, MissingDependencyError
+from bayes_gda.families.fused import fused_density
+from bayes_gda.families.linear.densities import WeightsDensity
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.linalg import one_blas_thread
+from bayes_gda.methods.adapter import ModelDensity
+from bayes_gda.methods.adapter import laplace as graph_laplace
+from bayes_gda.methods.density import Density, Smoothed
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.nuts.chain import Chain, ValueAndGradient, longest, nuts_step, sample_chain
+from bayes_gda.models.blueprint import blueprint_of
+from bayes_gda.processes import Report, run_chains
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SAMPLERS = ("pymc", "nutpie", "numpyro")
+
+# Iterations of warm-up: with the shape known, the step size settles within 200; without, PyMC's own 1000 learn both.
+KNOWN_TUNE = 200
+LEARNT_TUNE = 1000
+# Starts are drawn this many times as wide as the Gaussian, so that R-hat can see chains that have not met.
+OVERDISPERSION = 1.5
+# A dense mass matrix costs dim² a step. Beyond this many coordinates its diagonal must do.
+DENSE_LIMIT = 2000
+# The log likelihood of each draw and row is kept up to so many numbers (160 MB); leave-one-out needs it.
+LIKELIHOOD_LIMIT = 20_000_000
+
+
+def sample(
+    model: pm.Model,
+    *,
+    draws: int = 1000,
+    tune: int | None = None,
+    chains: int = 4,
+    cores: int | None = None,
+    sampler: str = "pymc",
+    random_seed: int | None = None,
+    progress: bool | None = None,
+) -> "xr.DataTree":
+    """Sample the posterior of a model.
+
+    Parameters
+    ----------
+    model
+        One of `bayes_gda.models`, or any PyMC model of continuous variables.
+    draws, tune, chains
+        Draws kept and warm-up iterations of each chain, and the number of chains. None tunes for as long as it takes.
+    cores
+        Chains sampled at once; None for all that the machine has. The draws do not depend on it.
+    sampler
+        `pymc`, or `nutpie` or `numpyro` if installed; these compile the model and adapt in their own way.
+    random_seed
+        The same seed gives the same draws.
+    progress
+        Whether to show a bar; None shows it on a terminal.
+
+    Returns
+    -------
+    A DataTree with the groups posterior, sample_stats, log_likelihood (of each row: joint for the Gaussian models,
+    conditional for the regressions), log_prior, observed_data and constant_data. The attributes of the posterior say
+    versions, seed, the fingerprint of the data, where the time went, and whether the run is `incomplete`: Ctrl-C
+    returns what was sampled until then.
+    """
+    _check(draws, chains, sampler)
+    shown = sys.stdout.isatty() if progress is None else progress
+    blueprint = blueprint_of(model)
+    density = None if blueprint is None else fused_density(blueprint)
+    run = _Run(model, density, draws, tune, chains, cores, random_seed, shown)
+    tree = run.by_pymc() if sampler == "pymc" else run.by_other(sampler)
+    if density is not None:
+        _add_groups(tree, density)
+        if density.rows is not None:
+            _add_data(tree, density.rows)
+    return tree
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    model: pm.Model
+    density: Density | None
+    draws: int
+    tune: int | None
+    chains: int
+    cores: int | None
+    random_seed: int | None
+    shown: bool
+
+    def by_pymc(self) -> "xr.DataTree":
+        """Run PyMC's NUTS on the fused density, every chain in one process."""
+        import xarray as xr
+
+        started = time.perf_counter()
+        rng = np.random.default_rng(self.random_seed)
+        with one_blas_thread(), _quiet():
+            function, variables, start, shape = self._prepare()
+            tune = self.tune if self.tune is not None else LEARNT_TUNE if shape is None else KNOWN_TUNE
+            starts = _starts(function, start, shape, self.chains, rng)
+            seeds = rng.integers(2**31, size=self.chains)
+            nuts = nuts_step(function, starts[0], _potential(start, shape))
+            ready = time.perf_counter()
+
+            def work(chain: int, report: Report) -> Chain:
+                return sample_chain(nuts, starts[chain], int(seeds[chain]), tune, self.draws, report)
+
+            results = run_chains(work, self.chains, iterations=tune + self.draws, cores=self.cores, shown=self.shown)
+        sampled = longest(results)
+        if not sampled:
+            raise KeyboardInterrupt  # in the warm-up: there is nothing to return
+        length = min(len(chain.theta) for chain in sampled)
+        wall, warm_up = time.perf_counter() - ready, sum(chain.warm_up for chain in results)
+        share = warm_up / max(warm_up + sum(chain.drawing for chain in results), 1e-9)
+        times = {"compile_time": ready - started, "warm_up_time": share * wall, "draw_time": (1 - share) * wall}
+        attrs = self._attributes("pymc", times, tune, (len(sampled), length))
+        coords = {name: list(values) for name, values in self.model.coords.items() if values is not None}
+        tree = to_datatree(
+            variables(np.concatenate([chain.theta[:length] for chain in sampled])),
+            coords,
+            chains=len(sampled),
+            dims=self.model.named_vars_to_dims,
+            attrs=attrs,
+        )
+        stats = xr.concat(
+            [chain.stats.isel(draw=slice(length)) for chain in sampled if chain.stats is not None], "chain"
+        )
+        stats = stats.assign_coords(chain=np.arange(len(sampled)))
+        tree["sample_stats"] = xr.DataTree(stats.assign_attrs(tuning_steps=tune, sampling_time=wall))
+        return tree
+
+    def by_other(self, sampler: str) -> "xr.DataTree":
+        """Run another sampler on the model as it is written."""
+        started = time.perf_counter()
+        tune = LEARNT_TUNE if self.tune is None else self.tune
+        with one_blas_thread(), _quiet():
+            tree = pm.sample(
+                self.draws,
+                tune=tune,
+                chains=self.chains,
+                cores=self.cores,
+                random_seed=self.random_seed,
+                progressbar=self.shown,
+                compute_convergence_checks=False,
+                nuts_sampler=sampler,
+                model=self.model,
+            )
+        sizes, posterior = tree["posterior"].sizes, tree["posterior"]
+        wall = time.perf_counter() - started
+        sampling = float(posterior.attrs.get("sampling_time", wall))
+        # These samplers do not say how their time was shared between warm-up and draws: by iterations.
+        share = tune / (tune + self.draws)
+        times = {"compile_time": wall - sampling, "warm_up_time": share * sampling, "draw_time": (1 - share) * sampling}
+        posterior.attrs |= self._attributes(sampler, times, tune, (sizes["chain"], sizes["draw"]))
+        return tree
+
+    def _prepare(self) -> tuple[ValueAndGradient, Callable[[Floats], dict[str, Floats]], Floats, Floats | None]:
+        """Return the fused function, the map to the model's variables, the centre, and the covariance if known."""
+        if self.density is not None:
+            gaussian = _laplace(self.density)
+            start = self.density.start if gaussian is None else gaussian.mean
+            shape = None if gaussian is None else gaussian.covariance
+            return self.density.values_and_gradients, self.density.variables, start, shape
+        graph = ModelDensity.of(self.model)
+        try:
+            posterior = graph_laplace(graph).gaussian
+            start, shape = posterior.mean, posterior.covariance
+        except ConvergenceError:
+            start, shape = graph.start, None
+        compiled = self.model.logp_dlogp_function(ravel_inputs=True)
+        compiled.set_extra_values({})
+        compiled.trust_input = True
+        return compiled._pytensor_function, graph.draws, start, shape
+
+    def _attributes(self, sampler: str, times: dict[str, float], tune: int, sampled: tuple[int, int]) -> dict[str, Any]:
+        rows = None if self.density is None else self.density.rows
+        complete = sampled == (self.chains, self.draws)
+        return {
+            "method": "mcmc",
+            "sampler": sampler,
+            "incomplete": int(not complete),
+            "requested_draws": self.draws,
+            "requested_chains": self.chains,
+            "tuning_steps": tune,
+            "random_seed": "none" if self.random_seed is None else self.random_seed,
+            "fingerprint": "unknown" if rows is None else rows.fingerprint,
+            "versions": f"bayes_gda {__version__}, pymc {pm.__version__}, pytensor {pytensor.__version__}, "
+            f"arviz {version('arviz')}, numpy {np.__version__}",
+            **times,
+        }
+
+
+def _check(draws: int, chains: int, sampler: str) -> None:
+    for name, value in (("draws", draws), ("chains", chains)):
+        if not isinstance(value, (int, np.integer)) or value < 1:
+            raise DataError(f"`{name}` must be a whole number, at least 1; got {value!r}.")
+    if sampler not in SAMPLERS:
+        raise DataError(f"`sampler` must be one of {', '.join(SAMPLERS)}; got {sampler!r}.")
+    if sampler != "pymc" and importlib.util.find_spec(sampler) is None:
+        raise MissingDependencyError(f"Sampler {sampler!r} is not installed. Run: pip install 'bayes-gda[{sampler}]'")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep PyMC's and PyTensor's remarks from the user: what matters of them is in the diagnostics."""
+    logger = logging.getLogger("pymc")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        # A trajectory that flies off overflows on its way, and is counted as a divergence.
+        with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
+            # Our worker threads have ended, and BLAS is held to one: a fork is safe.
+            warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def _laplace(density: Density) -> GaussianPosterior | None:
+    """Return the Gaussian at the mode, or None if there is none."""
+    try:
+        if isinstance(density, WeightsDensity):
+            return regression_laplace(density.target)
+        return laplace_approximation(Smoothed(density), density.start)
+    except ConvergenceError:
+        return None
+
+
+def _starts(
+    function: ValueAndGradient, center: Floats, shape: Floats | None, chains: int, rng: np.random.Generator
+) -> Floats:
+    """Draw over-dispersed starts (chains, dim), each drawn in until the density is finite there."""
+    root = np.eye(len(center)) if shape is None else np.linalg.cholesky(shape)
+    offsets = OVERDISPERSION * rng.standard_normal((chains, len(center))) @ root.T
+    for offset in offsets:
+        while not np.isfinite(function(center + offset)[0]) and np.abs(offset).max() > 0:
+            offset *= 0.5
+    return center + offsets
+
+
+def _potential(center: Floats, shape: Floats | None) -> Any:
+    """Return the kinetic energy: the known covariance, or one to be learnt."""
+    n = len(center)
+    if shape is None:
+        return QuadPotentialDiagAdapt(n, center, np.ones(n), 10)
+    return QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))
+
+
+def _add_groups(tree: "xr.DataTree", density: Density) -> None:
+    """Add the log prior, and the log likelihood of each row if it fits."""
+    import xarray as xr
+
+    posterior = tree["posterior"].to_dataset()
+    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+    variables = {str(name): x.values.reshape(-1, *x.shape[2:]) for name, x in posterior.data_vars.items()}
+    indices = {dim: posterior[dim] for dim in ("chain", "draw")}
+    prior = {name: (("chain", "draw"), x.reshape(shape)) for name, x in density.log_prior(variables).items()}
+    tree["log_prior"] = xr.DataTree(xr.Dataset(prior, coords=indices))
+    if density.rows is not None and shape[0] * shape[1] * density.rows.n <= LIKELIHOOD_LIMIT:
+        with one_blas_thread():
+            rows = density.log_likelihood(variables).reshape(*shape, -1)
+        tree["log_likelihood"] = xr.DataTree(xr.Dataset({"y": (("chain", "draw", "row"), rows)}, coords=indices))
+
+
+def _add_data(tree: "xr.DataTree", rows: Dataset) -> None:
+    """Add what was observed, and what was held constant."""
+    import xarray as xr
+
+    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", rows.y)}))
+    tree["constant_data"] = xr.DataTree(
+        xr.Dataset({"X": (("row", "feature"), rows.X)}, coords={"feature": list(rows.feature_names)})
+    )

@@ -1,0 +1,379 @@
+"""What a report concludes, in plain sentences with traffic lights; amber and red name the next call.
+
+Each light is a small function of the figures behind it, so that every colour can be reached and tested.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from bayes_gda.evaluation.model_comparison import SMALL
+from bayes_gda.evaluation.sensitivity import FINE
+from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.candidates import Verdict
+from bayes_gda.reporting.analysis.evaluated import ModelAnalysis
+from bayes_gda.reporting.analysis.settings import ReportSettings
+
+if TYPE_CHECKING:
+    from bayes_gda.evaluation.sensitivity import Sensitivity
+    from bayes_gda.methods.diagnostics import Diagnosis
+
+Light = Literal["green", "amber", "red"]
+# A gain beyond so many standard errors is more than noise, at about 95 %.
+BEYOND = 2.0
+# What calibrated forecasts would show less often is held against them; five percentage points mislead a user.
+CHANCE, ECE_RED = 0.05, 0.05
+# Held-out rows below which a calibration curve says next to nothing: its band is then wider than ± 0.15.
+FEW_ROWS = 50
+SECOND_PRIOR = "bayes_gda.LKJ.default(bayes_gda.Moments.from_arrays(data.X, data.y, data.K))"
+FAST = "Is the fast answer right for"
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """One finding.
+
+    Parameters
+    ----------
+    topic
+        The question that it answers.
+    light
+        `green`: nothing to do; `amber`: read before use; `red`: act first.
+    sentence, step
+        What was found; what to do.
+    call
+        The exact next call, Python or command line; empty only if nothing needs doing.
+    """
+
+    topic: str
+    light: Light
+    sentence: str
+    step: str
+    call: str = ""
+
+
+def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
+    """Return all conclusions, in the order in which a reader asks for them."""
+    chosen, settings = analysis.chosen, analysis.settings
+    label: Any = chosen.calibration.loc[("top label", "")]
+    estimator = chosen.fitted.candidate.estimator
+    found = [
+        which_model(analysis),
+        how_good(analysis),
+        *approximations(analysis.models, settings),
+        calibrated(
+            float(label["ece"]),
+            float(label["ece_debiased"]),
+            analysis.detail.calibration_p_value,
+            analysis.test.n,
+            estimator,
+            settings,
+        ),
+        sampler({name: m.fitted.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
+        prior(analysis.detail.sensitivity, estimator),
+    ]
+    return (*found, what_next(found, chosen, settings))
+
+
+# ── Which model, and how good ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def which_model(analysis: Analysis) -> Conclusion:
+    """Name the model that predicts best by leave-one-out, and those that cannot be told from it."""
+    table, chosen = analysis.comparison.loo, analysis.chosen
+    assert table is not None
+    top, n = str(table.index[0]), analysis.train.n
+    alike = [str(name) for name, gap in table["difference"].items() if abs(gap) < SMALL and name != top]
+    name = f"{chosen.fitted.candidate.title} ({chosen.name})"
+    if len(table) == 1:
+        sentence = f"{name} is the only model that was fitted."
+    elif not alike:
+        second = table.iloc[1]
+        gap = f"{-second['difference']:.1f} ± {second['difference_se']:.1f}"
+        sentence = f"{name} predicts best by leave-one-out on the {n} training rows, {gap} in elpd before the next."
+    elif top == chosen.name:
+        sentence = f"{name} predicts best by leave-one-out on the {n} training rows; {_alike(alike)}."
+    else:
+        others = [x for x in [top, *alike] if x != chosen.name]
+        sentence = (
+            f"{name} is the simplest of those that predict best by leave-one-out on the {n} training rows; "
+            f"{_alike(others)}."
+        )
+    bad = {m: a.loo.n_bad for m, a in analysis.models.items() if a.loo.n_bad and m in [top, *alike]}
+    return reliable(sentence, bad, bool(alike), chosen.fitted.candidate.estimator)
+
+
+def _alike(names: list[str]) -> str:
+    return f"{_listed(names)} {'predicts' if len(names) == 1 else 'predict'} alike"
+
+
+def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str) -> Conclusion:
+    """Give the light: whether leave-one-out can be relied upon.
+
+    Parameters
+    ----------
+    sentence
+        Which model was chosen.
+    bad
+        Rows with a bad k̂, of those models that came into question.
+    alike
+        Whether there is more than one of these.
+    estimator
+        For the next call.
+    """
+    topic = "Which model?"
+    if bad:
+        return Conclusion(
+            topic,
+            "amber",
+            f"{sentence} But leave-one-out is unreliable for {sum(bad.values())} rows of {_listed(list(bad))}.",
+            "Use ten-fold cross-validation in its place, the same for every model that comes into question.",
+            "bayes_gda.evaluation.model_comparison.kfold(data, lambda train, X: "
+            f"{estimator}().fit(train.X, train.y).predict_log_proba(X), folds=10)",
+        )
+    return Conclusion(topic, "green", sentence, "Use it, or the one that you can explain best." if alike else "Use it.")
+
+
+def how_good(analysis: Analysis) -> Conclusion:
+    """Say how well the chosen model does on held-out rows, against forecasts by class shares alone."""
+    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
+
+    table = analysis.comparison.held_out
+    assert table is not None
+    row: Any = table.loc[analysis.best]
+    counts = np.bincount(analysis.test.y, minlength=analysis.test.K)
+    k = int(analysis.train.class_counts.argmax())
+    constant, gain, error = analysis.baseline
+    sentence = (
+        f"On {analysis.test.n} held-out rows it names the right class for {_percent(row['accuracy'])} ± "
+        f"{_percent(row['accuracy_se'])}; always saying “{plain(analysis.test.class_names[k], 40)}” would reach "
+        f"{_percent(counts[k] / counts.sum())}. Its mean log score is {_signed(row['log_score'])}, that of the class "
+        f"shares alone {_signed(constant)}: a gain of {_signed(gain)} ± {error:.3f}."
+    )
+    return graded(sentence, gain, error, analysis.chosen.fitted.candidate.estimator)
+
+
+def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusion:
+    """Give the light: the gain over a constant forecast, in its standard errors."""
+    topic = "How good is it?"
+    if np.isfinite(gain) and gain > BEYOND * error:
+        return Conclusion(topic, "green", f"{sentence} The features tell a good deal more than chance.", "Use it.")
+    better = "BayesianLogisticRegression(features=2).fit(X, y)"
+    if np.isfinite(gain) and gain > -BEYOND * error:
+        return Conclusion(
+            topic,
+            "amber",
+            f"{sentence} That is within noise: the features may say nothing about the class.",
+            "Try features that bear on the class, squares and products among them, or collect more rows.",
+            better,
+        )
+    return Conclusion(
+        topic,
+        "red",
+        f"{sentence} That is worse than not looking at the features at all.",
+        f"Do not use it. {estimator} is misled here: check the split and the columns, or take a richer model.",
+        better,
+    )
+
+
+# ── Approximation and sampler ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def approximations(models: Mapping[str, ModelAnalysis], settings: ReportSettings) -> list[Conclusion]:
+    """Say of each model whether its fast approximation can be trusted here; those that are exact share a line."""
+    exact = {name: m for name, m in models.items() if m.fitted.method == "exact"}
+    found = [_exact(exact)] if exact else []
+    for name, model in models.items():
+        if name not in exact:
+            fitted = model.fitted
+            assert fitted.trust is not None
+            found.append(judged(name, fitted.candidate.estimator, fitted.method, fitted.trust, settings))
+    return found
+
+
+def _exact(models: Mapping[str, ModelAnalysis]) -> Conclusion:
+    one = len(models) == 1
+    sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
+    tables: list[Any] = [m.predictions for m in models.values()]
+    if moved := [float(t.loc["laplace", "max_change"]) for t in tables if "laplace" in t.index]:
+        sentence += f" Laplace's approximation would move a held-out probability by up to {max(moved):.3f}."
+    return Conclusion(_fast(_listed(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
+
+
+def _fast(name: str) -> str:
+    return f"{FAST} {name}?"
+
+
+def judged(name: str, estimator: str, method: str, trust: Trust | Verdict, settings: ReportSettings) -> Conclusion:
+    """Give the light of a verdict, with what the report did about it.
+
+    Parameters
+    ----------
+    name, estimator
+        The model, and the Python class that fits it.
+    method
+        What the report's predictions rest on.
+    trust
+        The verdict on the fast approximation.
+    settings
+        For the next call.
+    """
+    topic, reason = _fast(name), trust.reason
+    if trust.verdict == "trusted":
+        return Conclusion(topic, "green", reason, "Use Laplace's approximation: it is enough here.")
+    used = {"mcmc": "This report uses MCMC.", "corrected": "This report uses the corrected posterior."}.get(method, "")
+    if trust.verdict == "corrected":
+        step = f"{used} In Python, inference='auto' does the correction by itself."
+        return Conclusion(topic, "amber", reason, step.strip(), f"{estimator}(inference='auto').fit(X, y)")
+    if method == "mcmc":
+        step = f"{used} Do the same for new fits; the fast answer would mislead."
+        return Conclusion(topic, "red", reason, step, f"{estimator}(inference='mcmc').fit(X, y)")
+    step = "Do not use these probabilities: sample the posterior, by a report without quick."
+    return Conclusion(topic, "red", reason, step, settings.command("report", "--models", name))
+
+
+def sampler(
+    diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, ModelAnalysis], settings: ReportSettings
+) -> Conclusion:
+    """Say whether the sampler converged for every model."""
+    approximate = [name for name, m in models.items() if m.fitted.method in ("laplace", "corrected")]
+    open_ = [n for n in approximate if (t := models[n].fitted.trust) is not None and t.verdict == "needs-mcmc"]
+    ran = {name: d for name, d in diagnoses.items() if d is not None}
+    return converged(
+        {name: (d.verdict, " ".join(d.reasons), " ".join(d.next_steps)) for name, d in ran.items()}, open_, settings
+    )
+
+
+def converged(
+    verdicts: Mapping[str, tuple[str, str, str]], unresolved: list[str], settings: ReportSettings
+) -> Conclusion:
+    """Give the light of the worst diagnosis.
+
+    Parameters
+    ----------
+    verdicts
+        Verdict (good, caution, bad), reasons and next steps by model; empty if nothing was sampled.
+    unresolved
+        Models that need MCMC and did not get it.
+    settings
+        What a new run would change.
+    """
+    topic = "Did the sampler converge?"
+    if not verdicts:
+        if unresolved:
+            return Conclusion(
+                topic,
+                "red",
+                f"MCMC was left out, and {_listed(unresolved)} cannot do without it.",
+                "Make the report again with MCMC.",
+                settings.command("report"),
+            )
+        sentence = "MCMC was left out; exact posteriors and checked approximations stand in for it."
+        return Conclusion(topic, "green", sentence, "Make a full report to see them confirmed by MCMC.")
+    more = ("--draws", str(2 * settings.draws), "--chains", str(max(4, settings.chains)))
+    levels: tuple[tuple[str, Light], ...] = (("bad", "red"), ("caution", "amber"))
+    for level, light in levels:
+        hit = {name: value for name, value in verdicts.items() if value[0] == level}
+        if hit:
+            name, (_, reason, step) = next(iter(hit.items()))
+            rest = f" So does {_listed([n for n in hit if n != name])}." if len(hit) > 1 else ""
+            what = "The draws cannot be used" if light == "red" else "A limit is passed"
+            command = settings.command("report", "--models", ",".join(hit), *more)
+            return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)
+    ok = f"All chains of {_listed(list(verdicts))} agree, with enough effective draws and no divergences."
+    return Conclusion(topic, "green", ok, "Use the draws as they are.")
+
+
+# ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def calibrated(
+    ece: float, beyond: float, p_value: float, n: int, estimator: str, settings: ReportSettings
+) -> Conclusion:
+    """Say whether probabilities can be taken at their word.
+
+    Parameters
+    ----------
+    ece, beyond
+        Calibration error of the most probable class; the same less what calibrated forecasts would show.
+    p_value
+        Chance that calibrated forecasts would look as miscalibrated as these.
+    n
+        Held-out rows.
+    estimator, settings
+        For the next call.
+    """
+    topic = "Can its probabilities be taken at their word?"
+    figures = (
+        f"promised and seen frequencies of the most probable class are {100 * ece:.1f} percentage points apart on "
+        f"average, where calibrated forecasts would be {100 * (ece - beyond):.1f} apart by chance"
+    )
+    chance = f"these would look as bad or worse with probability {p_value:.2f}"
+    if n < FEW_ROWS:
+        return Conclusion(
+            topic,
+            "amber",
+            f"{n} held-out rows are too few to tell ({figures}; {chance}).",
+            f"Hold out at least {FEW_ROWS} rows, or give a test set.",
+            settings.command("report", "--test-size", str(FEW_ROWS)),
+        )
+    if p_value >= CHANCE:
+        sentence = f"Nothing speaks against it: {figures}, and {chance}."
+        return Conclusion(topic, "green", sentence, "Read a probability of 0.7 as seven times in ten.")
+    call = f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)"
+    if beyond < ECE_RED:
+        sentence = f"Not quite: {figures}, and {chance}."
+        return Conclusion(topic, "amber", sentence, "Recalibrate, or quote them with care.", call)
+    sentence = f"No: {figures}, which is too far ({chance})."
+    return Conclusion(topic, "red", sentence, "Recalibrate before anyone acts on a probability.", call)
+
+
+def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
+    """Say whether the conclusions hang on the prior."""
+    table = sensitivity.predictions
+    moved = 0 if table is None else int((table["prior"] >= sensitivity.threshold).sum())
+    flips = 0 if table is None else int(table["flips"].sum())
+    marked = int((sensitivity.parameters["diagnosis"] != FINE).sum())
+    topic = "Does it hang on the prior?"
+    if not (moved or flips or marked):
+        return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
+    # Twice as wide for a regression; scales and correlations apart for a Gaussian model.
+    option = "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else f"prior={SECOND_PRIOR}"
+    light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"
+    step = sensitivity.next_step if light == "amber" else "Do not report one prior alone: show the results under two."
+    return Conclusion(topic, light, sensitivity.reason, step, f"{estimator}({option}).fit(data.X, data.y)")
+
+
+# ── Next ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def what_next(found: list[Conclusion], chosen: ModelAnalysis, settings: ReportSettings) -> Conclusion:
+    """Name the one thing to do now: the first red light that bears on the chosen model, else use it."""
+    topic, name = "What next?", chosen.name
+    own = [c for c in found if not c.topic.startswith(FAST) or c.topic == _fast(name)]
+    reds = [c for c in own if c.light == "red"]
+    if reds:
+        return Conclusion(topic, "red", f"First settle: {reds[0].topic}", reds[0].step, reds[0].call)
+    # What weighting corrects, a new fit corrects too.
+    ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
+    call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
+    sentence = f"Fit {chosen.fitted.candidate.title.lower()} to all rows, and predict new ones with it."
+    if ambers:
+        return Conclusion(topic, "amber", f"{sentence} But first: {ambers[0].topic}", ambers[0].step, call)
+    step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."
+    return Conclusion(topic, "green", sentence, step, call)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _signed(value: float) -> str:
+    return f"{value:.3f}".replace("-", "\u2212")
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

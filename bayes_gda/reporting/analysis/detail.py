@@ -1,0 +1,126 @@
+"""The chosen model in detail, on held-out rows: intervals, entropy, calibration, thresholds, what the prior does."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import BayesGDAError
+from bayes_gda.evaluation.calibration import corp_decomposition
+from bayes_gda.evaluation.reliability import ReliabilityCurve, one_class, reliability_curve, top_label
+from bayes_gda.evaluation.sensitivity import Sensitivity
+from bayes_gda.families.linear.links import EntropySplit
+from bayes_gda.prediction.decisions import ThresholdCurve, threshold_curve
+from bayes_gda.prediction.uncertainty import entropy, interval
+from bayes_gda.reporting.analysis.evaluated import ROW_DRAWS, ModelAnalysis, weigh_prior
+from bayes_gda.reporting.analysis.settings import ReportSettings
+
+# Posterior probability of the intervals.
+LEVEL = 0.9
+# Held-out rows whose predictions are held against the prior: the most uncertain ones are the ones that can flip.
+PRIOR_ROWS = 40
+# Sets of outcomes behind the test of calibration: its p-value is then known to 0.02 at 0.05.
+RESAMPLES = 499
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Detail:
+    """The chosen model in detail, on the held-out rows.
+
+    Parameters
+    ----------
+    interval
+        (n_test, K, 2) credible intervals of the probabilities.
+    entropy
+        Entropy of each row's probabilities, split.
+    curves
+        Reliability curves of each class (of two classes the second), and last of the top label.
+    calibration_p_value
+        Chance that calibrated forecasts of the top label would look as miscalibrated as these.
+    thresholds
+        Cost of every threshold; None unless there are two classes and two actions that stand for them.
+    sensitivity, prior_rows
+        What hangs on the prior; the held-out rows whose predictions were looked at.
+    """
+
+    interval: Floats
+    entropy: EntropySplit
+    curves: dict[str, ReliabilityCurve]
+    calibration_p_value: float
+    thresholds: ThresholdCurve | None
+    sensitivity: Sensitivity
+    prior_rows: tuple[int, ...]
+
+
+def look_closer(model: ModelAnalysis, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats) -> Detail:
+    """Look at the predictions of held-out rows from all sides.
+
+    Parameters
+    ----------
+    model
+        The chosen model.
+    train, test
+        The rows it was fitted to, and held-out ones.
+    settings, costs
+        How much to draw; (A, K) costs of the decisions.
+    """
+    fitted, P = model.fitted.model, np.exp(model.log_probabilities)
+    seed, size = settings.random_seed, min(settings.size, ROW_DRAWS)
+    split_entropy = entropy(fitted, test.X, size=size, random_seed=seed)
+    events = {str(c): one_class(P, test.y, k) for k, c in enumerate(test.class_names)} if test.K > 2 else {}
+    if test.K == 2:
+        # Of two classes one curve is the other's, turned about the middle.
+        events = {str(test.class_names[1]): one_class(P, test.y, 1)}
+    curves = {name: reliability_curve(*pair, random_seed=seed) for name, pair in events.items()}
+    # The last one, under a name that no class has.
+    label = "top label"
+    while label in curves:
+        label += " *"
+    curves[label] = reliability_curve(*top_label(P, test.y), random_seed=seed)
+    rows = np.argsort(-split_entropy.total, kind="stable")[:PRIOR_ROWS]
+    names = tuple(str(c) for c in test.class_names)
+    return Detail(
+        interval(fitted, test.X, prob=LEVEL, size=size, random_seed=seed),
+        split_entropy,
+        curves,
+        calibration_p_value(*top_label(P, test.y), random_seed=seed),
+        _thresholds(P, test, costs),
+        weigh_prior(model, train, test.X[rows], settings, names),
+        tuple(int(i) for i in rows),
+    )
+
+
+def calibration_p_value(p: Floats, outcome: Floats, *, random_seed: int) -> float:
+    """Return the chance that calibrated forecasts p (n,) have a CORP miscalibration as large as with `outcome` (n,).
+
+    Outcomes are drawn from the forecasts themselves, RESAMPLES times.
+    """
+    rng = np.random.default_rng(random_seed)
+    seen = corp_decomposition(p, outcome).miscalibration
+    drawn = [corp_decomposition(p, rng.random(len(p)) < p).miscalibration for _ in range(RESAMPLES)]
+    return (1 + sum(value >= seen for value in drawn)) / (1 + RESAMPLES)
+
+
+def numbered(detail: Detail, parameters: Sensitivity, numbers: NDArray[np.intp]) -> Sensitivity:
+    """Return the sensitivity with the user's row numbers, in its table and in its sentence."""
+    found = detail.sensitivity
+    assert found.predictions is not None
+    table = found.predictions.set_axis(numbers[list(detail.prior_rows)], axis=0)
+    count, flips = int((table["prior"] >= found.threshold).sum()), int(table["flips"].sum())
+    sentence = (
+        f"Of the {len(table)} most uncertain held-out rows, {count or 'none'} would change a probability by "
+        f"{found.threshold:g} or more if the prior counted double (at most {table['prior'].max():.3f}, row "
+        f"{table['prior'].idxmax()}), and {flips or 'no'} decision{'s' if flips > 1 else ''} would flip."
+    )
+    return replace(found, predictions=table, reason=f"{parameters.reason} {sentence}")
+
+
+def _thresholds(P: Floats, test: Dataset, costs: Floats) -> ThresholdCurve | None:
+    if costs.shape != (2, 2) or len(np.unique(test.y)) < 2:
+        return None
+    try:
+        return threshold_curve(P, test.y, costs)
+    except BayesGDAError:
+        return None  # costs under which one action is always the better one

@@ -1,0 +1,58 @@
+"""Where the data sit between naive, LDA and QDA, and what averaging over that continuum gains on held-out rows.
+
+The average is scored, not dissected: its prior is estimated from the data, and some of its models have fewer parameters
+than others, so that neither prior sensitivity nor a comparison of methods has a meaning for it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.table import Dataset
+from bayes_gda.evaluation.calibration import paired_difference
+from bayes_gda.families.gaussian.continuum import Continuum
+from bayes_gda.reporting.analysis.candidates import averaged
+
+# A mean difference beyond so many standard errors is more than noise, as in the comparison of models.
+BEYOND = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Placement:
+    """The continuum of the training rows, and its average on the held-out ones.
+
+    Parameters
+    ----------
+    continuum
+        The models with their weights.
+    log_score
+        Mean log probability of the held-out rows' classes.
+    rows
+        (n_test,) the same row by row.
+    """
+
+    continuum: Continuum
+    log_score: float
+    rows: Floats
+
+    def against(self, name: str, rows: Floats) -> str:
+        """Hold the average against a model, by its log probabilities (n_test,) of the same rows' classes."""
+        gain, error = paired_difference(self.rows, rows)
+        head = f"Averaged over that continuum (rda), the mean log score of the held-out rows is {self.log_score:.3f}"
+        if not np.isfinite(gain):
+            return f"{head}; {name} held the true class of a row to be impossible."
+        found = f"{head}, {abs(gain):.3f} ± {error:.3f} {'above' if gain > 0 else 'below'} that of {name}"
+        if not abs(gain) > BEYOND * error:
+            return f"{found}: within noise."
+        why = "Use BayesianRDA." if gain > 0 else "The evidence judged how well features are described, not classes."
+        return f"{found}: beyond noise. {why}"
+
+
+def place(train: Dataset, test: Dataset) -> Placement | None:
+    """Fit the continuum to the training rows and score it on others; None if there are too few rows to tell."""
+    if train.n <= train.K:
+        return None
+    model = averaged(train)
+    rows = model.log_probabilities(test.X)[np.arange(test.n), test.y]
+    return Placement(model.continuum, float(rows.mean()), rows)

@@ -1,0 +1,386 @@
+"""An analysis as one tree of plain values: what report.json holds, and all that the page shows.
+
+Tables are lists of rows, so that a number's address (`comparison.loo.0.elpd`) never contains a name of the user.
+"""
+
+import math
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_gda._version import __version__
+from bayes_gda.evaluation.compare import compare_evidence
+from bayes_gda.evaluation.sensitivity import FINE
+from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.conclusions import Conclusion
+from bayes_gda.reporting.analysis.detail import LEVEL
+from bayes_gda.reporting.analysis.evaluated import ModelAnalysis
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Lines of a table, beyond which the rest is counted.
+PARAMETERS, ROWS, FEATURES, CLASSES = 6, 10, 30, 40
+PACKAGES = ("numpy", "scipy", "pandas", "arviz", "matplotlib", "pymc")
+# Evidence is held to the method that errs least, in this order.
+EVIDENCE = ("exact", "bridge", "corrected", "laplace")
+SAMPLER_COLUMNS = ("r_hat", "ess_bulk", "ess_tail", "mcse_mean")
+
+
+def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str) -> dict[str, Any]:
+    """Return everything that the report says, as dicts, lists, texts and numbers.
+
+    Parameters
+    ----------
+    analysis, conclusions
+        What was computed, and what follows from it.
+    title
+        Of the report.
+    """
+    chosen = analysis.chosen.fitted.candidate
+    tree = {
+        "title": title,
+        "conclusions": [
+            {"topic": c.topic, "light": c.light, "sentence": c.sentence, "step": c.step, "call": c.call}
+            for c in conclusions
+        ],
+        "chosen": {"name": chosen.name, "title": chosen.title, "method": analysis.chosen.fitted.method},
+        "data": _data(analysis),
+        "models": [_model(model) for model in analysis.models.values()],
+        "failed": [{"name": name, "reason": reason} for name, reason in analysis.failed.items()],
+        "sampling": [_sampling(model, analysis) for model in analysis.models.values() if model.fitted.diagnosis],
+        "predictions": _predictions(analysis),
+        "calibration": _calibration(analysis),
+        "decisions": _decisions(analysis),
+        "comparison": _comparison(analysis),
+        "sensitivity": _sensitivity(analysis),
+        "reproduce": _reproduce(analysis),
+    }
+    cleaned: dict[str, Any] = clean(tree)
+    return cleaned
+
+
+def clean(value: Any) -> Any:
+    """Return a value as JSON has it: NumPy's numbers as Python's, nan and inf as None, tuples as lists."""
+    if isinstance(value, Mapping):
+        return {str(key): clean(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [clean(inner) for inner in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        return float(value) if math.isfinite(value) else None
+    return None if value is None else str(value)
+
+
+def records(table: "pd.DataFrame", *names: str) -> list[dict[str, Any]]:
+    """Return the lines of a table as dicts, its index levels under `names`."""
+    out = []
+    for key, line in zip(table.index, table.to_dict("records"), strict=True):
+        keys = key if isinstance(key, tuple) else (key,)
+        out.append(dict(zip(names, keys, strict=True)) | {str(k): v for k, v in line.items()})
+    return out
+
+
+# ── Data and models ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _data(analysis: Analysis) -> dict[str, Any]:
+    train, test, given = analysis.train, analysis.test, analysis.data
+    counts = np.bincount(test.y, minlength=test.K)
+    every = train.class_counts + counts
+    balance = [
+        {"class": c, "train": train.class_counts[k], "test": counts[k], "share": every[k] / every.sum()}
+        for k, c in enumerate(train.class_names)
+    ]
+    features = [
+        {
+            "feature": name,
+            "mean": train.X[:, j].mean(),
+            "sd": train.X[:, j].std(ddof=1),
+            "least": train.X[:, j].min(),
+            "most": train.X[:, j].max(),
+        }
+        for j, name in enumerate(train.feature_names)
+    ]
+    return {
+        "rows": train.n + test.n,
+        "features_count": given.d,
+        "classes_count": given.K,
+        "missing": int(np.isnan(given.X).sum()),
+        "train_rows": train.n,
+        "test_rows": test.n,
+        "test_given": given.n == train.n,
+        "test_size": analysis.settings.test_size,
+        "seed": analysis.settings.random_seed,
+        "balance": balance[:CLASSES],
+        "balance_left_out": max(0, len(balance) - CLASSES),
+        "features": features[:FEATURES],
+        "features_left_out": max(0, len(features) - FEATURES),
+    }
+
+
+def _model(model: ModelAnalysis) -> dict[str, Any]:
+    fitted, trust = model.fitted, model.fitted.trust
+    one = fitted.candidate
+    verdict = "exact" if fitted.method == "exact" else "not weighed" if trust is None else trust.verdict
+    out: dict[str, Any] = {
+        "name": one.name,
+        "title": one.title,
+        "words": one.words,
+        "family": one.family,
+        "formula": one.formula,
+        "prior": one.prior,
+        "parameters": one.parameters,
+        "estimator": one.estimator,
+        "method": fitted.method,
+        "methods": list(fitted.models),
+        "verdict": verdict,
+        "pareto_k": getattr(trust, "pareto_k", None),
+        "ess_fraction": getattr(trust, "ess_fraction", None),
+        "corrected_k": getattr(trust, "corrected_k", None),
+        "corrected_ess_fraction": getattr(trust, "corrected_ess_fraction", None),
+        "reason": "The prior is conjugate: nothing is approximated."
+        if verdict == "exact"
+        else getattr(trust, "reason", ""),
+        "evidence": _evidence(model),
+        "predictions": records(model.predictions, "method"),
+        "predictions_reference": model.reference,
+        "loo": {"reason": model.loo.reason, "next_step": model.loo.next_step, "bad": model.loo.n_bad},
+    }
+    return out | {"posterior": _posterior(model)}
+
+
+def _evidence(model: ModelAnalysis) -> list[dict[str, Any]]:
+    known = {name: model.fitted.evidence[name] for name in EVIDENCE if name in model.fitted.evidence}
+    if not known:
+        return []
+    return records(compare_evidence(known, reference=next(iter(known))), "method")
+
+
+def _posterior(model: ModelAnalysis) -> dict[str, Any]:
+    found = model.posteriors
+    if found is None:
+        return {"reference": model.fitted.method, "joint": [], "parameters": [], "left_out": 0, "compared": []}
+    others = found.parameters.drop(index=found.reference, level="method")
+    # The worst parameters of any method, each of them for all methods; the draws of Σ_ij and Σ_ji are the same.
+    distance = others["mean_difference_sd"].abs() + np.log(others["sd_ratio"].clip(1e-300)).abs()
+    table = others.assign(distance=distance.to_numpy())
+    unique = table[~table.duplicated(["mean", "sd"])]
+    shown = unique.sort_values("distance", ascending=False, kind="stable").head(PARAMETERS).drop(columns="distance")
+    return {
+        "reference": found.reference,
+        "joint": records(found.joint.drop(index=found.reference), "method"),
+        "parameters": records(shown, "method", "parameter"),
+        "left_out": len(unique) - len(shown),
+        "compared": list(model.compared),
+        "constant": len(found.constant),
+        "skipped": [
+            str(n) for n in model.fitted.trees[model.fitted.method]["posterior"].data_vars if n not in model.compared
+        ],
+    }
+
+
+def _sampling(model: ModelAnalysis, analysis: Analysis) -> dict[str, Any]:
+    found = model.fitted.diagnosis
+    assert found is not None
+    worst = found.table
+    return {
+        "model": model.name,
+        "verdict": found.verdict,
+        "chains": found.chains,
+        "draws": found.draws,
+        "r_hat": worst["r_hat"].max(),
+        "ess_bulk": worst["ess_bulk"].min(),
+        "ess_tail": worst["ess_tail"].min(),
+        "divergences": found.divergences,
+        "max_depth_share": found.max_depth_share,
+        "e_bfmi": None if found.e_bfmi is None else found.e_bfmi.min(),
+        "acceptance": None if found.acceptance is None else found.acceptance.mean(),
+        "seconds": analysis.clock.seconds.get(f"sample {model.name}"),
+        "reason": " ".join(found.reasons),
+        "next_step": " ".join(found.next_steps),
+        "worst": records(found.worst(PARAMETERS)[["mean", "sd", *SAMPLER_COLUMNS]], "parameter"),
+        "worst_left_out": max(0, len(found.table) - PARAMETERS),
+    }
+
+
+# ── Held-out rows ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _predictions(analysis: Analysis) -> dict[str, Any]:
+    detail, test = analysis.detail, analysis.test
+    P, parts = np.exp(analysis.chosen.log_probabilities), detail.entropy
+    top = P.argmax(axis=1)
+    own = np.arange(test.n), top
+    low, high = detail.interval[own[0], top].T
+    order = np.argsort(-parts.total, kind="stable")[:ROWS]
+    names = test.class_names
+    rows = [
+        {
+            "row": analysis.rows[i],
+            "class": names[test.y[i]],
+            "predicted": names[top[i]],
+            "probability": P[i, top[i]],
+            "lower": low[i],
+            "upper": high[i],
+            "entropy": parts.total[i],
+            "epistemic": parts.epistemic[i],
+        }
+        for i in order
+    ]
+    total = float(parts.total.mean())
+    return {
+        "level": LEVEL,
+        "uncertain": rows,
+        "left_out": max(0, test.n - ROWS),
+        "median_width": np.median(high - low),
+        "largest_width": (high - low).max(),
+        "entropy": total,
+        "aleatoric": parts.aleatoric.mean(),
+        "epistemic": parts.epistemic.mean(),
+        "epistemic_share": float(parts.epistemic.mean()) / total if total > 0 else 0.0,
+        "most_entropy": math.log(test.K),
+        "errors": int((top != test.y).sum()),
+        "rows": test.n,
+    }
+
+
+def _calibration(analysis: Analysis) -> dict[str, Any]:
+    keep = ["log_score", "brier", "miscalibration", "discrimination", "uncertainty", "ece", "ece_debiased"]
+    together: list[dict[str, Any]] = [
+        {"model": name} | {k: m.calibration.loc[("all classes", ""), k] for k in [*keep, "impossible"]}
+        for name, m in analysis.models.items()
+    ]
+    together.sort(key=lambda line: -line["log_score"])
+    events = records(analysis.chosen.calibration, "event", "class")
+    *_, curve = analysis.detail.curves.values()
+    return {
+        "models": together,
+        "events": events,
+        "p_value": analysis.detail.calibration_p_value,
+        "level": curve.consistency.level,
+    }
+
+
+def _decisions(analysis: Analysis) -> dict[str, Any]:
+    test, costs = analysis.test, analysis.costs
+    lines: list[dict[str, Any]] = []
+    for name, model in analysis.models.items():
+        made = model.decisions
+        firm = made.probability_optimal
+        assert firm is not None
+        assert made.value_of_information is not None
+        lines.append(
+            {
+                "model": name,
+                "expected_loss": made.loss.mean(),
+                "realised_loss": costs[made.action, test.y].mean(),
+                "realised_se": costs[made.action, test.y].std(ddof=1) / math.sqrt(test.n),
+                "firm": (firm[np.arange(test.n), made.action] >= 0.95).mean(),
+                "value_of_information": made.value_of_information.mean(),
+            }
+        )
+    lines.sort(key=lambda line: line["realised_loss"])
+    made = analysis.chosen.decisions
+    constant = (costs[:, test.y]).mean(axis=1)
+    curve = analysis.detail.thresholds
+    return {
+        "default_costs": analysis.settings.costs is None,
+        "classes": test.class_names,
+        "costs": [
+            {"action": name, "losses": row, "chosen": int((made.action == a).sum())}
+            for a, (name, row) in enumerate(zip(made.names, costs, strict=True))
+        ],
+        "models": lines,
+        "constant_action": made.names[int(constant.argmin())],
+        "constant_loss": constant.min(),
+        "threshold": None if curve is None else curve.optimal_threshold,
+        "best_threshold": None if curve is None else max(curve.best_threshold, 0.0),
+    }
+
+
+# ── Models against each other, priors, reproduction ─────────────────────────────────────────────────────────────────
+
+
+def _comparison(analysis: Analysis) -> dict[str, Any]:
+    found = analysis.comparison
+    tables = {"loo": found.loo, "held_out": found.held_out, "evidence": found.evidence}
+    out: dict[str, Any] = {name: [] if t is None else records(t, "model") for name, t in tables.items()}
+    said = {"families": found.generative_vs_discriminative, "sentences": found.sentences}
+    return out | said | {"continuum": _continuum(analysis)}
+
+
+def _continuum(analysis: Analysis) -> dict[str, Any] | None:
+    placed, chosen = analysis.placement, analysis.chosen
+    if placed is None:
+        return None
+    own = chosen.log_probabilities[np.arange(analysis.test.n), analysis.test.y]
+    return {
+        "toward_lda": placed.continuum.toward_lda,
+        "toward_naive": placed.continuum.toward_naive,
+        "log_score": placed.log_score,
+        "sentence": placed.against(chosen.name, own),
+    }
+
+
+def _sensitivity(analysis: Analysis) -> dict[str, Any]:
+    detail = analysis.detail.sensitivity
+    assert detail.predictions is not None
+    models = [
+        {
+            "model": name,
+            "prior": found.parameters["prior"].max(),
+            "likelihood": found.parameters["likelihood"].max(),
+            "marked": int((found.parameters["diagnosis"] != FINE).sum()),
+            "parameters": len(found.parameters),
+            "worst": found.parameters["prior"].idxmax(),
+            "pareto_k": found.weights["pareto_k"].max(),
+        }
+        for name, found in analysis.sensitivities.items()
+    ]
+    rows = detail.predictions.sort_values("prior", ascending=False, kind="stable").head(ROWS)
+    return {
+        "alphas": detail.alphas,
+        "threshold": detail.threshold,
+        "reason": detail.reason,
+        "next_step": detail.next_step,
+        "models": models,
+        "parameters": records(detail.worst(PARAMETERS).replace({"diagnosis": {FINE: "fine"}}), "parameter"),
+        "parameters_left_out": max(0, len(detail.parameters) - PARAMETERS),
+        "rows": records(rows, "row"),
+        "rows_left_out": max(0, len(detail.predictions) - len(rows)),
+    }
+
+
+def _reproduce(analysis: Analysis) -> dict[str, Any]:
+    settings = analysis.settings
+    options = (
+        [f"quick={settings.quick}"] if settings.quick else [f"draws={settings.draws}", f"chains={settings.chains}"]
+    )
+    if settings.models is not None:
+        options.insert(0, f"models={tuple(settings.models)!r}")
+    options += [f"test_size={settings.test_size!r}", f"random_seed={settings.random_seed}"]
+    packages = [
+        {"package": "bayes_gda", "version": __version__},
+        {"package": "Python", "version": platform.python_version()},
+    ]
+    packages += [
+        {"package": name, "version": version(name)} for name in PACKAGES if name != "pymc" or not settings.quick
+    ]
+    return {
+        "command": settings.own_command(),
+        "python": f"write_report(data, out, settings=ReportSettings({', '.join(options)}))",
+        "seed": settings.random_seed,
+        "sampler": None if settings.quick else settings.sampler,
+        "fingerprint": analysis.data.fingerprint,
+        "test_fingerprint": analysis.test.fingerprint,
+        "platform": platform.platform(),
+        "versions": packages,
+        "timings": [],
+    }

@@ -1,0 +1,49 @@
+"""All plots of the package. Each takes results and returns a `Plot`: figure, caption and alt text.
+
+regions            plot_regions, plot_densities, plot_projection
+posteriors         plot_marginals, plot_forest, plot_pair
+sampling           plot_traces, plot_energy, plot_ess
+predictions        plot_predictions, plot_intervals, plot_separation
+calibration_plots  plot_reliability, plot_thresholds, plot_costs, plot_decisions
+comparison_plots   plot_pareto_k, plot_models, plot_sensitivity
+continuum_plot     plot_continuum
+style              Plot, save
+"""
+
+from bayes_gda.reporting.plots.calibration import plot_costs, plot_decisions, plot_reliability, plot_thresholds
+from bayes_gda.reporting.plots.comparison import plot_models, plot_pareto_k, plot_sensitivity
+from bayes_gda.reporting.plots.continuum import plot_continuum
+from bayes_gda.reporting.plots.plane import Plane, discriminant_plane, feature_plane
+from bayes_gda.reporting.plots.posteriors import plot_forest, plot_marginals, plot_pair
+from bayes_gda.reporting.plots.predictions import plot_intervals, plot_predictions, plot_separation
+from bayes_gda.reporting.plots.regions import plot_densities, plot_projection, plot_regions
+from bayes_gda.reporting.plots.sampling import plot_energy, plot_ess, plot_traces
+from bayes_gda.reporting.plots.style import Plot, save
+
+__all__ = [
+    "Plane",
+    "Plot",
+    "discriminant_plane",
+    "feature_plane",
+    "plot_continuum",
+    "plot_costs",
+    "plot_decisions",
+    "plot_densities",
+    "plot_energy",
+    "plot_ess",
+    "plot_forest",
+    "plot_intervals",
+    "plot_marginals",
+    "plot_models",
+    "plot_pair",
+    "plot_pareto_k",
+    "plot_predictions",
+    "plot_projection",
+    "plot_regions",
+    "plot_reliability",
+    "plot_sensitivity",
+    "plot_separation",
+    "plot_thresholds",
+    "plot_traces",
+    "save",
+]

@@ -1,0 +1,242 @@
+"""Whether probabilities can be taken at their word, and what decisions by them cost."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from bayes_gda.errors import DataError
+from bayes_gda.evaluation.reliability import ReliabilityCurve
+from bayes_gda.prediction.decisions import Decisions, ThresholdCurve, cost_curve, net_benefit
+from bayes_gda.reporting.plots.style import (
+    BLUE,
+    FONT,
+    GREEN,
+    GREY,
+    LIGHT,
+    ORANGE,
+    VERMILLION,
+    Plot,
+    class_style,
+    counted,
+    labels,
+    legend,
+    listing,
+    new_figure,
+    note,
+    plain,
+    styled,
+)
+
+PANELS = 6  # reliability curves that fit on a page
+BINS = 20  # of the histograms of forecasts, and of how firm decisions are
+FORECASTS = 0.22  # height of that histogram, as a part of the panel
+# Net benefit is t/(1 − t) on false positives, which runs away towards 1.
+LAST_THRESHOLD = 0.95
+ACTIONS = 12  # in a bar chart of decisions
+FIRM = 0.95  # a decision that is best with this posterior probability is called firm
+
+
+@styled
+def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
+    """Show how often events happened against how probable they were said to be, one panel an event.
+
+    On the diagonal forecasts mean what they say. A curve that leaves the grey band is not there by chance; the coloured
+    band is where the true curve may lie. Bars below count the forecasts.
+
+    Parameters
+    ----------
+    curves
+        From `reliability_curve`, by event: class names, in the order of their codes, or `top label`.
+    """
+    if not curves:
+        raise DataError("`curves` must hold at least one reliability curve; got none.")
+    colors = {name: class_style(k)[0] for k, name in enumerate(curves)}
+    error = {name: float(c.count @ np.abs(c.recalibrated - c.forecast) / c.count.sum()) for name, c in curves.items()}
+    worst = sorted(curves, key=lambda name: -error[name])[:PANELS]
+    chosen = [name for name in curves if name in worst]
+    texts = dict(zip(curves, labels(curves, inches=1.4), strict=True))
+    columns = len(chosen) if len(chosen) <= 4 else 3
+    rows = -(-len(chosen) // columns)
+    # Panels are square; one alone would be as high as the page is wide.
+    height = 0.7 + {1: 3.2, 2: 2.9, 3: 2.35, 4: 1.8}[columns] * rows
+    figure, grid = new_figure(height, rows, columns, sharex=True, sharey=True)
+    for axes, name in zip(grid.flat, chosen, strict=False):
+        c, color = curves[name], colors[name]
+        axes.set_box_aspect(1)
+        for band, shade, alpha in ((c.consistency, LIGHT, 0.9), (c.confidence, color, 0.22)):
+            axes.fill_between(band.forecast, band.lower, band.upper, color=shade, alpha=alpha, linewidth=0)
+        axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
+        axes.plot(c.forecast, c.recalibrated, color=color, gid="curve")
+        share, edges = np.histogram(c.forecast, bins=BINS, range=(0, 1), weights=c.count)
+        axes.bar(edges[:-1], FORECASTS * share / share.max(), width=1 / BINS, align="edge", color=GREY, alpha=0.45)
+        axes.set_title(texts[name], fontsize=FONT)
+        axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
+    for axes in grid.flat[len(chosen) :]:
+        axes.set_axis_off()
+    for axes in grid.flat[max(0, len(chosen) - columns) : len(chosen)]:
+        axes.set_xlabel("forecast probability")
+        axes.tick_params(labelbottom=True)
+    for row in grid:
+        row[0].set_ylabel("share that happened")
+    level = curves[chosen[0]].consistency.level
+    handles = [
+        Line2D([], [], color=BLUE),
+        Patch(color=LIGHT),
+        Patch(color=BLUE, alpha=0.22),
+        Patch(color=GREY, alpha=0.45),
+    ]
+    names = ["recalibrated", f"{100 * level:.0f} % if calibrated", f"{100 * level:.0f} % confidence", "forecasts"]
+    legend(figure, handles, names)
+    left_out = f"{len(chosen)} of {len(curves)} events shown, the least calibrated" if len(chosen) < len(curves) else ""
+    note(figure, left_out)
+    caption = (
+        "Share of events against their forecast. On the diagonal forecasts mean what they say; a curve outside the "
+        "grey band departs from it by more than chance; the coloured band is where the true curve may lie. Bars count "
+        "the forecasts."
+    )
+    caption += f" {left_out}." if left_out else ""
+    figures = ", ".join(f"{plain(name, 40)} {error[name]:.3f}" for name in chosen)
+    return Plot(figure, caption, f"Reliability curves; mean distance from the diagonal: {figures}.")
+
+
+@styled
+def plot_thresholds(curve: ThresholdCurve, *, class_name: Any = "class 1") -> Plot:
+    """Show what it costs to decide for a class wherever its probability exceeds a threshold.
+
+    The full line is what happened on these rows, the dashed one what the probabilities expected: far apart, they are
+    not calibrated. The costs alone put the threshold at the green line.
+
+    Parameters
+    ----------
+    curve
+        From `threshold_curve`.
+    class_name
+        Name of class 1.
+    """
+    t = np.append(np.clip(curve.thresholds, 0, 1), 1.0)
+    figure, [[axes]] = new_figure(3.1)
+    for values, color, dashes in ((curve.cost, BLUE, "-"), (curve.expected_cost, ORANGE, "--")):
+        axes.plot(t, np.append(values, values[-1]), color=color, linestyle=dashes, drawstyle="steps-post")
+    best = max(curve.best_threshold, 0.0)
+    axes.axvline(curve.optimal_threshold, color=GREEN, linewidth=1.2)
+    axes.axvline(best, color=VERMILLION, linewidth=1.2, linestyle=(0, (1, 1)))
+    name = labels([class_name])[0]
+    axes.set(xlabel=f"threshold on the probability of {name}", ylabel="mean cost of a row", xlim=(0, 1))
+    handles = [
+        Line2D([], [], color=BLUE),
+        Line2D([], [], color=ORANGE, linestyle="--"),
+        Line2D([], [], color=GREEN),
+        Line2D([], [], color=VERMILLION, linestyle=(0, (1, 1))),
+    ]
+    names = [
+        "cost on these rows",
+        "expected by the probabilities",
+        f"threshold by the costs: {curve.optimal_threshold:.3g}",
+        f"cheapest on these rows: {best:.3g}",
+    ]
+    legend(figure, handles, names)
+    own, least = (float(curve.cost[curve.at(x)]) for x in (curve.optimal_threshold, curve.best_threshold))
+    caption = (
+        f"Mean cost of deciding for {plain(class_name)} above each threshold. At the threshold that the costs ask for, "
+        f"{curve.optimal_threshold:.3g}, a row costs {own:.3g}; the cheapest possible here is {least:.3g}, which was "
+        "chosen on the same rows and is optimistic."
+    )
+    alt = (
+        f"Cost against threshold: {own:.3g} a row at {curve.optimal_threshold:.3g}, at least {least:.3g} at {best:.3g}."
+    )
+    return Plot(figure, caption, alt)
+
+
+@styled
+def plot_costs(curves: Mapping[str, ThresholdCurve]) -> Plot:
+    """Compare models over all costs: cost curves, the lower the better, and net benefit, the higher the better.
+
+    Grey lines are decisions without a model. Where a model's line crosses them it is of no use for such costs.
+
+    Parameters
+    ----------
+    curves
+        From `threshold_curve` on the same rows, by model.
+    """
+    if not curves:
+        raise DataError("`curves` must hold at least one threshold curve; got none.")
+    figure, [[left, right]] = new_figure(3.3, 1, 2)
+    q = np.linspace(0, 1, 101)
+    left.plot(q, np.minimum(q, 1 - q), color=GREY, linewidth=1, linestyle="--")
+    t = np.linspace(0, LAST_THRESHOLD, 191)
+    everyone = net_benefit(next(iter(curves.values())), t)[1]
+    right.plot(t, everyone, color=GREY, linewidth=1, linestyle="--")
+    right.axhline(0, color=GREY, linewidth=1, linestyle="--")
+    handles, area, top = [], {}, 0.0
+    for k, (name, curve) in enumerate(curves.items()):
+        color, _ = class_style(k)
+        cost = cost_curve(curve)
+        handles += left.plot(cost.probability_cost, cost.own_cost, color=color)
+        left.plot(cost.probability_cost, cost.cost, color=color, linewidth=0.9, linestyle=":")
+        benefit, _ = net_benefit(curve, t)
+        right.plot(t, benefit, color=color)
+        area[name] = float(np.trapezoid(cost.own_cost, cost.probability_cost))
+        top = max(top, float(benefit.max()), curve.prevalence)
+    left.set(xlabel="part of class 1 in the cost of errors", ylabel="normalised cost", xlim=(0, 1))
+    left.set_ylim(bottom=0)
+    right.set(xlabel="threshold", ylabel="net benefit", xlim=(0, 1), ylim=(-0.15 * top, 1.08 * top))
+    handles.append(Line2D([], [], color=GREY, linestyle="--", linewidth=1))
+    handles.append(Line2D([], [], color=GREY, linestyle=":", linewidth=0.9))
+    legend(figure, handles, [*labels(curves), "without a model", "at its best threshold"])
+    caption = (
+        "Left, the cost of errors as their prices change, at the threshold that the probabilities choose themselves "
+        "(full) and at the best one (dotted): lower is better. Right, net benefit of acting above a threshold: higher "
+        "is better. A model is of use where it beats the grey lines."
+    )
+    figures = ", ".join(f"{plain(name)} {value:.3f}" for name, value in area.items())
+    return Plot(figure, caption, f"Cost curves and net benefit; mean normalised cost: {figures}.")
+
+
+@styled
+def plot_decisions(decisions: Decisions) -> Plot:
+    """Show how many rows each action was chosen for, and how firm the choices are.
+
+    On the right a bar near 1 holds rows whose action is the best under nearly all of the posterior; rows further left
+    hang on parameters that the data leave open.
+
+    Parameters
+    ----------
+    decisions
+        From `decide_with_draws`, or `decide`, which knows of no firmness.
+    """
+    firm = decisions.probability_optimal
+    counts = np.bincount(decisions.action, minlength=len(decisions.names))
+    chosen = sorted(np.argsort(-counts, kind="stable")[:ACTIONS])
+    n = len(decisions.action)
+    panels = 1 if firm is None else 2
+    figure, [axes] = new_figure(max(2.4, 0.9 + 0.26 * len(chosen)), 1, panels)
+    texts = labels(decisions.names)
+    axes[0].barh(np.arange(len(chosen)), counts[chosen], color=[class_style(k)[0] for k in chosen], height=0.7)
+    for i, k in enumerate(chosen):
+        axes[0].text(counts[k], i, f" {counts[k]}", va="center")
+    axes[0].set_yticks(np.arange(len(chosen)), [texts[k] for k in chosen])
+    axes[0].set_ylim(len(chosen) - 0.4, -0.6)
+    axes[0].set_xlabel("rows")
+    axes[0].margins(x=0.15)
+    sentence = ""
+    if firm is not None:
+        sure = firm[np.arange(n), decisions.action]
+        axes[1].hist(
+            [sure[decisions.action == k] for k in chosen],
+            bins=BINS,
+            range=(0, 1),
+            stacked=True,
+            color=[class_style(k)[0] for k in chosen],
+        )
+        axes[1].set(xlabel="posterior probability that the action is the best", ylabel="rows", xlim=(0, 1))
+        held = f"{int((sure >= FIRM).sum())} of {counted(n, 'decision')} are firm"
+        sentence = f" {held}: best with {100 * FIRM:.0f} % or more."
+    left_out = f"{len(chosen)} of {len(counts)} actions shown, the most frequent" if len(chosen) < len(counts) else ""
+    note(figure, left_out)
+    caption = f"Rows that each action was chosen for, by least expected cost.{sentence}"
+    caption += f" {left_out}." if left_out else ""
+    figures = listing([f"{plain(decisions.names[k])} {counts[k]}" for k in chosen], ACTIONS)
+    return Plot(figure, caption, f"Decisions of {counted(n, 'row')}: {figures}.{sentence}")

@@ -1,0 +1,102 @@
+"""Planes through feature space to look at classes in: two features, or the directions that part the classes best."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
+from bayes_gda.families.gaussian.discriminant import Gaussians, plug_in_lda
+from bayes_gda.linalg import solve_triangular
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plane:
+    """Where in feature space a picture lies: z = (x − center) · forward, and back x = center + z · back.
+
+    Parameters
+    ----------
+    center
+        (d,) the point with z = 0.
+    forward, back
+        (d, 2) and (2, d), with back · forward = I.
+    names
+        What the two axes are called; not yet escaped.
+    projected
+        Whether more than two features are behind it.
+    """
+
+    center: Floats
+    forward: Floats
+    back: Floats
+    names: tuple[str, str]
+    projected: bool
+
+    def to_plane(self, X: Floats) -> Floats:
+        """Project rows (n, d) to (n, 2)."""
+        return (X - self.center) @ self.forward
+
+    def to_space(self, Z: Floats) -> Floats:
+        """Return the points (n, d) of the plane with coordinates (n, 2)."""
+        return self.center + Z @ self.back
+
+
+def feature_plane(data: Dataset, first: int = 0, second: int = 1) -> Plane:
+    """Return the plane of two features; the others are held at their means."""
+    if first == second or not {first, second} <= set(range(data.d)):
+        raise DataError(f"`first` and `second` must be two of the features 0…{data.d - 1}; got {first} and {second}.")
+    center = data.X.mean(axis=0)
+    center[[first, second]] = 0
+    forward = np.eye(data.d)[:, [first, second]]
+    names = data.feature_names[first], data.feature_names[second]
+    return Plane(center, forward, forward.T, names, data.d > 2)
+
+
+def discriminant_plane(data: Dataset, *, gaussians: Gaussians | None = None) -> Plane:
+    """Return the plane of the two directions that part the classes best.
+
+    If their means lie on a line, as those of two classes do, the second direction is the one at right angles to it
+    (in units of the spread within classes) along which the classes' own spreads differ most.
+
+    Parameters
+    ----------
+    data
+        Rows with two features or more.
+    gaussians
+        LDA parameters that define the directions; None for plug-in estimates.
+    """
+    if data.d < 2:
+        raise DataError(f"`data` must have two features or more for a plane; got {data.d}.")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    lda = plug_in_lda(moments) if gaussians is None else gaussians
+    projection = lda.projection()
+    forward = projection.directions[:, :2]
+    share = 100 * projection.spread[:2] / projection.spread.sum()
+    names = [f"discriminant direction {i + 1} ({s:.0f} % of the spread of means)" for i, s in enumerate(share)]
+    L = np.linalg.cholesky(lda.Sigma)
+    if forward.shape[1] == 1:
+        forward = np.column_stack([forward, _second_direction(moments, L, forward[:, 0])])
+        names.append("direction of most unequal spreads")
+    # forwardᵀ Σ forward = I, so Σ forward leads back
+    return Plane(projection.center, forward, (lda.Sigma @ forward).T, (names[0], names[1]), True)
+
+
+def default_plane(data: Dataset) -> Plane:
+    """Return the plane of the features if there are two, else the discriminant plane."""
+    return feature_plane(data) if data.d == 2 else discriminant_plane(data)
+
+
+def _second_direction(moments: Moments, L: Floats, first: Floats) -> Floats:
+    """Return the direction (d,) of unit spread within classes, unrelated to `first`, where spreads differ most."""
+    a = L.T @ first  # in sphered coordinates, where Σ = I
+    off = np.zeros_like(L)
+    for count, S in zip(moments.count, moments.scatter, strict=True):
+        C = solve_triangular(L, solve_triangular(L, S).T) / max(count, 1) - np.eye(len(L))
+        off += count * C @ C
+    # Largest eigenvector among those at right angles to a; the lift keeps a itself from being one.
+    away = np.eye(len(a)) - np.outer(a, a) / (a @ a)
+    values, vectors = np.linalg.eigh(away @ (off + np.trace(off) * np.eye(len(a))) @ away)
+    v = vectors[:, values.argmax()]
+    return np.asarray(solve_triangular(L, v * np.sign(v[np.abs(v).argmax()]), transposed=True))

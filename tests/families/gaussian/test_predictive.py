@@ -1,0 +1,79 @@
+"""The generative predictive of draws: densities are averaged, then normalised."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from bayes_gda.data.examples import load_example
+from bayes_gda.data.moments import Moments
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.gaussian.predictive import (
+    draw_rows,
+    log_class_probabilities,
+    log_joint_of_draws,
+    log_joint_per_draw,
+)
+from bayes_gda.priors import NIG, NIW
+
+
+@pytest.mark.parametrize(("build", "kind"), [(lda_posterior, NIW), (qda_posterior, NIW), (naive_posterior, NIG)])
+def test_mean_density_of_draws_nears_the_exact_student_t(build, kind):
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    posterior = build(moments, kind.default(moments))
+    draws = posterior.draw(4000, random_seed=0)
+    X = data.X[::10]
+    by_draws = np.exp(log_class_probabilities(log_joint_of_draws(draws, X)))
+    exact = np.exp(log_class_probabilities(posterior.log_joint(X)))
+    np.testing.assert_allclose(by_draws, exact, atol=0.01)
+    # Averaging p(y | x, θ) instead is another number, and the difference is seen on a row far out.
+    far = np.add(data.X.mean(axis=0, keepdims=True), [3.0, 0, -2.0, 0])
+    wrong = np.exp(log_class_probabilities(log_joint_per_draw(draws, far))).mean(axis=0)
+    right = np.exp(log_class_probabilities(log_joint_of_draws(draws, far)))
+    exact = np.exp(log_class_probabilities(posterior.log_joint(far)))
+    assert np.abs(right - exact).max() < np.abs(wrong - exact).max()
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize(("build", "kind"), [(lda_posterior, NIW), (qda_posterior, NIW), (naive_posterior, NIG)])
+def test_densities_of_draws_are_scipys(build, kind, offset):
+    """Of many draws and rows, in blocks and threads; a large offset of the features costs no more than its digits."""
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    draws = build(moments, kind.default(moments)).draw(700, random_seed=0)
+    X = np.vstack([data.X, data.X + 50])
+    found = log_joint_per_draw(draws | {"mu": draws["mu"] + offset}, X + offset)
+    for s, k in [(0, 0), (1, 1), (350, 2), (698, 0), (699, 2)]:
+        spread = np.diag(draws["sigma2"][s, k]) if "sigma2" in draws else draws["Sigma"][s]
+        spread = spread if spread.ndim == 2 else spread[k]
+        expected = np.log(draws["pi"][s, k]) + multivariate_normal(draws["mu"][s, k], spread).logpdf(X)
+        np.testing.assert_allclose(found[s, :, k], expected, rtol=1e-10, atol=1e-15 * offset * 50)
+
+
+def test_log_probabilities_stay_finite_however_far_out():
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    log_p = log_class_probabilities(lda_posterior(moments, NIW.default(moments)).log_joint(data.X * 1e100))
+    assert np.isfinite(log_p).all()
+    np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(("build", "kind"), [(lda_posterior, NIW), (qda_posterior, NIW), (naive_posterior, NIG)])
+def test_rows_drawn_from_a_posterior_have_its_moments(build, kind):
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    posterior = build(moments, kind.default(moments))
+    X, y = draw_rows(posterior.draw(60_000, random_seed=0), random_seed=1)
+    new = Moments.from_arrays(X, y, data.K)
+    np.testing.assert_allclose(new.count / 60_000, posterior.alpha / posterior.alpha.sum(), atol=0.01)
+    np.testing.assert_allclose(new.mean, posterior.m, atol=0.03)
+    # The covariance of the Student-t predictive: Ψ(κ+1)/(κ(ν−d−1)), or b(κ+1)/(κ(a−1)) on the diagonal.
+    if kind is NIW:
+        factor = (posterior.kappa + 1) / posterior.kappa / (posterior.nu - data.d - 1)
+        expected = factor[:, None, None] * posterior.Psi
+    else:
+        variance = posterior.b * (posterior.kappa + 1) / posterior.kappa / (posterior.a - 1)
+        expected = variance[:, :, None] * np.eye(data.d)
+    scale = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
+    error = (new.scatter / new.count[:, None, None] - expected) / scale[:, :, None] / scale[:, None, :]
+    assert np.abs(error).max() < 0.05

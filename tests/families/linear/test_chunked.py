@@ -1,0 +1,82 @@
+"""Sums over chunks against the same sums over all rows at once."""
+
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from bayes_gda.data.large.layout import add
+from bayes_gda.errors import DataError
+from bayes_gda.families.linear.chunked import ChunkedTarget, chunked_laplace
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.priors import Normal
+
+
+class Chunks:
+    """Rows in chunks, which counts the passes."""
+
+    def __init__(self, Phi, y, cuts):
+        self.Phi, self.y, self.cuts, self.passes = Phi, y, cuts, []
+
+    def sum(self, function):
+        self.passes.append(1)
+        parts = np.split(np.arange(len(self.y)), self.cuts)
+        return reduce(add, (function(self.Phi[rows], self.y[rows]) for rows in parts))
+
+
+def case(K, n=900, m=4):
+    rng = np.random.default_rng(K)
+    Phi = np.column_stack([np.ones(n), rng.normal(size=(n, m - 1))])
+    scores = Phi @ rng.normal(size=(m, K)) + rng.gumbel(size=(n, K))
+    y = scores.argmax(axis=1)
+    prior = Normal(mean=np.linspace(-1, 1, m), scale=np.linspace(1, 3, m))
+    whole = LogisticTarget(Phi, y, prior) if K == 2 else SoftmaxTarget(Phi, y, K, prior)
+    source = Chunks(Phi, y, [100, 101, 500])
+    return ChunkedTarget(source, lambda X: X, m, K, prior), whole, source.passes
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_every_sum_is_that_of_all_rows(K):
+    target, whole, passes = case(K)
+    rng = np.random.default_rng(1)
+    assert target.dim == whole.dim
+    W, V = rng.normal(size=(3, whole.dim)), np.cov(rng.normal(size=(whole.dim, 50)))
+    for ask, args in [
+        ("log_density", (W,)),
+        ("log_density", (W[0],)),
+        ("log_likelihood", (W,)),
+        ("gradient", (W[0],)),
+        ("precision", (W[0],)),
+        ("third_order_trace", (W[0], V)),
+        ("third_order_form", (W[0], W)),
+    ]:
+        found, truth = getattr(target, ask)(*args), getattr(whole, ask)(*args)
+        assert np.shape(found) == np.shape(truth)
+        np.testing.assert_allclose(found, truth, rtol=1e-10, atol=1e-9)
+    passes.clear()
+    for a, b in zip(target.value_gradient_precision(W[0]), whole.value_gradient_precision(W[0]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-9)
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_laplace_is_that_of_all_rows_in_few_passes(K):
+    target, whole, passes = case(K, n=20_000)
+    truth = regression_laplace(whole)
+    found = chunked_laplace(target)
+    many = len(passes)
+    passes.clear()
+    some = (whole.Phi[::10], whole.y[::10].astype(np.intp))
+    started = chunked_laplace(target, some, 20_000)
+    for posterior in (found, started):
+        np.testing.assert_allclose(posterior.mean, truth.mean, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(posterior.chol_precision, truth.chol_precision, rtol=1e-6, atol=1e-6)
+        assert posterior.log_evidence == pytest.approx(truth.log_evidence, rel=1e-10)
+    assert len(passes) <= 5 < many
+
+
+def test_a_flat_prior_is_refused():
+    with pytest.raises(DataError, match="`prior` must be proper"):
+        ChunkedTarget(Chunks(np.ones((2, 2)), np.ones(2), []), np.asarray, 2, 2, Normal(scale=np.inf))

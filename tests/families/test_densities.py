@@ -1,0 +1,178 @@
+"""The hand-written densities are the model's own graph: value, gradient, variables, prior and likelihood."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
+from bayes_gda.families.fused import fused_density
+from bayes_gda.methods.adapter import ModelDensity
+from bayes_gda.methods.density import Smoothed
+from bayes_gda.models import lda, logistic, naive, qda, softmax
+from bayes_gda.models.blueprint import blueprint_of
+
+IRIS = load_example("iris")
+PIMA = load_example("pima")
+SMALL = PIMA.subset(np.arange(0, PIMA.n, 9))
+MOMENTS = Moments.from_arrays(IRIS.X, IRIS.y, IRIS.K)
+WISHART = NIW(m=IRIS.X.mean(axis=0), kappa=0.7, Psi=np.cov(IRIS.X.T) + 0.3 * np.eye(4), nu=6.5)
+ALPHA = Dirichlet(np.array([1.0, 2.0, 0.5]))
+WEIGHTS = np.linspace(0, 2, SMALL.n)
+CORRELATED = Normal(mean=0.1, covariance=np.eye(8) + 0.5)
+
+MODELS = {
+    "lda": lambda: lda.build(IRIS, WISHART, ALPHA),
+    "lda-lkj": lambda: lda.build(IRIS, LKJ.default(MOMENTS)),
+    "qda": lambda: qda.build(IRIS, WISHART, ALPHA),
+    "qda-moments": lambda: qda.build(MOMENTS),
+    "qda-rowwise": lambda: qda.build(IRIS, rowwise=True),
+    "qda-lkj": lambda: qda.build(IRIS, LKJ.default(MOMENTS)),
+    "naive": lambda: naive.build(IRIS, NIG(m=1.0, kappa=0.3, a=2.0, b=np.array([1.0, 2.0, 3.0, 0.5])), ALPHA),
+    "naive-lkj": lambda: naive.build(IRIS, LKJ.default(MOMENTS)),
+    "logistic": lambda: logistic.build(SMALL),
+    "logistic-full": lambda: logistic.build(SMALL, CORRELATED),
+    "logistic-flat": lambda: logistic.build(SMALL, Normal(scale=np.array([np.inf, *[2.0] * 7]))),
+    "logistic-weights": lambda: logistic.build(SMALL, sample_weight=WEIGHTS),
+    "logistic-hierarchical": lambda: logistic.build(SMALL, HierarchicalScale()),
+    "softmax": lambda: softmax.build(IRIS),
+    "softmax-reference": lambda: softmax.build(IRIS, reference=True),
+    "softmax-weights": lambda: softmax.build(IRIS, sample_weight=np.linspace(0, 2, IRIS.n)),
+    "softmax-hierarchical": lambda: softmax.build(IRIS, HierarchicalScale(1.5, 3.0), reference=True),
+}
+CONJUGATE = ["lda", "qda", "naive", "logistic", "softmax-reference", "logistic-hierarchical", "naive-lkj"]
+
+
+def points(density, size=3):
+    return density.start + 0.3 * np.random.default_rng(1).standard_normal((size, density.dim))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_value_gradient_and_variables_are_those_of_the_graph(name):
+    model = MODELS[name]()
+    graph, density = ModelDensity.of(model), fused_density(blueprint_of(model))
+    assert density.dim == graph.dim
+    W = points(density)
+    values, gradients = graph.values_and_gradients(W)
+    ours, slopes = density.values_and_gradients(W)
+    # PyMC has the constant of a half-normal to 8 digits only.
+    np.testing.assert_allclose(ours, values, rtol=1e-7)
+    np.testing.assert_allclose(slopes, gradients, rtol=1e-8, atol=1e-8 * np.abs(gradients).max())
+    one, slope = density.values_and_gradients(W[0])
+    np.testing.assert_allclose(one, ours[0], rtol=1e-12)
+    np.testing.assert_allclose(slope, slopes[0], rtol=1e-9, atol=1e-10 * np.abs(slopes).max())
+    theirs, variables = graph.draws(W), density.variables(W)
+    assert variables.keys() == theirs.keys()
+    for key, value in variables.items():
+        assert value.shape == theirs[key].shape, key
+        np.testing.assert_allclose(value, theirs[key], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", CONJUGATE)
+def test_prior_and_likelihood_add_up_to_the_density(name):
+    """For a regression they are all there is; for a Gaussian model the likelihood is PyMC's, row by row."""
+    model = MODELS[name]()
+    density = fused_density(blueprint_of(model))
+    W = points(density)
+    variables = density.variables(W)
+    likelihood = density.log_likelihood(variables)
+    assert likelihood.shape == (3, density.rows.n)
+    if name in {"logistic", "softmax-reference", "logistic-hierarchical"}:
+        prior = sum(density.log_prior(variables).values())
+        total = prior + likelihood.sum(axis=1)
+        np.testing.assert_allclose(total, density.values_and_gradients(W)[0], rtol=1e-10)
+    else:
+        build = {"lda": lda, "qda": qda, "naive": naive, "naive-lkj": naive}[name].build
+        graph = build(IRIS, blueprint_of(model).prior, ALPHA, rowwise=True)
+        logp = graph.compile_logp([graph["x"], graph["y"]], sum=False)
+        coordinates = ModelDensity.of(graph)
+        for i, w in enumerate(W):
+            parts = logp(_point(coordinates, w))
+            np.testing.assert_allclose(
+                likelihood[i], sum(p.reshape(IRIS.n, -1).sum(axis=1) for p in parts), rtol=1e-9, atol=1e-9
+            )
+
+
+def _point(graph, w):
+    from pymc.blocking import DictToArrayBijection
+
+    model = graph.model
+    point = model.initial_point()
+    mapped = DictToArrayBijection.map({v.name: point[v.name] for v in model.value_vars})
+    return DictToArrayBijection.rmap(type(mapped)(w, mapped.point_map_info))
+
+
+def test_prior_densities_of_gaussian_parameters_against_scipy():
+    from scipy import stats
+
+    density = fused_density(blueprint_of(MODELS["qda"]()))
+    variables = density.variables(points(density, 2))
+    prior = density.log_prior(variables)
+    for s in range(2):
+        Sigma, mu = variables["Sigma"][s], variables["mu"][s]
+        wishart = sum(stats.invwishart(WISHART.nu, WISHART.Psi).logpdf(S) for S in Sigma)
+        normal = sum(
+            stats.multivariate_normal(WISHART.m, S / WISHART.kappa).logpdf(m) for S, m in zip(Sigma, mu, strict=True)
+        )
+        wishart += 0.5 * 5 * np.linalg.slogdet(Sigma)[1].sum()  # by |Σ|^{−(d+1)/2} dΣ, not dΣ
+        assert prior["Sigma"][s] == pytest.approx(wishart, rel=1e-9)
+        assert prior["mu"][s] == pytest.approx(normal, rel=1e-9)
+        dirichlet = stats.dirichlet(ALPHA.alpha).logpdf(variables["pi"][s]) + np.log(variables["pi"][s]).sum()
+        assert prior["pi"][s] == pytest.approx(dirichlet, rel=1e-9)
+
+
+def test_lkj_normalizer_against_integration():
+    from scipy.integrate import quad
+
+    for eta in (1.0, 2.0, 3.5):
+        area = quad(lambda r, eta=eta: (1 - r * r) ** (eta - 1), -1, 1)[0]
+        assert LKJ(np.ones(2), 0.0, 1.0, eta).log_normalizer == pytest.approx(-np.log(area), rel=1e-9)
+    # All 3 × 3 correlation matrices have the volume π²/2 (Rousseeuw & Molenberghs 1994).
+    assert LKJ(np.ones(3), 0.0, 1.0, 1.0).log_normalizer == pytest.approx(-np.log(np.pi**2 / 2), rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["qda", "lda-lkj", "naive"])
+def test_smoothed_has_the_derivatives_of_the_graph(name):
+    model = MODELS[name]()
+    graph, smooth = ModelDensity.of(model), Smoothed(fused_density(blueprint_of(model)))
+    w = smooth.density.start
+    value, g, H = graph.value_gradient_precision(w)
+    ours = smooth.value_gradient_precision(w)
+    assert ours[0] == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(ours[1], g, atol=1e-8 * np.abs(g).max() + 1e-8)
+    np.testing.assert_allclose(ours[2], H, atol=1e-6 * np.abs(H).max())
+    V = np.linalg.inv(H + np.eye(len(w)))
+    np.testing.assert_allclose(smooth.third_order_trace(w, V), graph.third_order_trace(w, V), rtol=1e-3, atol=1e-3)
+
+
+def test_one_feature_and_two_classes():
+    data = Dataset(PIMA.X[:60, :1], PIMA.y[:60], PIMA.feature_names[:1], PIMA.class_names)
+    for build in (lda.build, qda.build):
+        model = build(data)
+        density = fused_density(blueprint_of(model))
+        W = points(density)
+        np.testing.assert_allclose(density.values_and_gradients(W)[0], ModelDensity.of(model).log_density(W), rtol=1e-9)
+
+
+def test_a_changed_model_is_no_longer_its_blueprint():
+    model = logistic.build(SMALL)
+    assert blueprint_of(model) is not None
+    with model:
+        pm.Potential("more", model["w"].sum())
+    assert blueprint_of(model) is None
+    other = logistic.build(SMALL)
+    with other:
+        pm.set_data({"Phi": 2 * np.asarray(other["Phi"].get_value())})
+    assert blueprint_of(other) is None
+    assert blueprint_of(pm.Model()) is None
+
+
+def test_a_power_of_the_prior_is_the_prior_of_more_rows():
+    """p(σ²)^α by d log σ² is IG(αa, αb): the inverse gamma worth α times as many rows."""
+    from scipy import stats
+
+    density = fused_density(blueprint_of(MODELS["naive"]()))
+    variables = density.variables(points(density, 2))
+    power = 1.25 * density.log_prior(variables)["sigma2"]
+    scaled = stats.invgamma(1.25 * 2.0, scale=1.25 * np.array([1.0, 2.0, 3.0, 0.5])).logpdf(variables["sigma2"])
+    scaled = (scaled + np.log(variables["sigma2"])).sum(axis=(1, 2))
+    assert power[1] - power[0] == pytest.approx(scaled[1] - scaled[0], rel=1e-9)

@@ -1,0 +1,258 @@
+"""The verdict, and what stands behind it: smoothed weights, proposals, corrected posteriors and evidence."""
+
+import numpy as np
+import pytest
+from judge import assert_same_mean
+from scipy import integrate, stats
+from scipy.special import logsumexp
+from targets import cushings, one_dimensional
+
+from bayes_gda.data.examples import load_example
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.errors import ConvergenceError
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.methods.importance.proposal import SplitT
+from bayes_gda.methods.importance.psis import fit_pareto, smooth
+from bayes_gda.methods.importance.trust import assess
+from bayes_gda.methods.laplace import FunctionTarget, GaussianPosterior, NewtonInfo, laplace_approximation
+from bayes_gda.methods.skew import lindley_mean
+from bayes_gda.priors import Normal
+
+
+def judge(target, *, predictor=True, **options):
+    posterior = regression_laplace(target)
+    rows = None
+    if predictor:
+        rows = (
+            BinaryPredictor(target.Phi)
+            if isinstance(target, LogisticTarget)
+            else SoftmaxPredictor(target.Phi, target.K, target.reference)
+        )
+    return assess(target, posterior, mean=lindley_mean(posterior, target), predictor=rows, **options), posterior
+
+
+def breast_cancer(scale):
+    data = load_example("breast-cancer")
+    return LogisticTarget(FeatureMap.fit(data.X)(data.X), data.y, Normal(scale=scale))
+
+
+def pima_raw():
+    """532 rows, raw features, N(0, 10 I) on all weights."""
+    data = load_example("pima")
+    return LogisticTarget(np.column_stack([np.ones(data.n), data.X]), data.y, Normal(scale=np.sqrt(10)))
+
+
+# ── Pareto smoothing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("df", [2, 3, 8, 100])
+@pytest.mark.parametrize("S", [100, 1000, 4001])
+def test_smoothing_equals_arviz(df, S):
+    from arviz_stats.base import array_stats
+
+    ratios = np.random.default_rng(df).standard_t(df, S)
+    expected, k = array_stats.psislw(-ratios)  # ArviZ negates its input
+    log_weights, ours, ess = smooth(ratios)
+    assert ours == pytest.approx(float(k), rel=1e-9)
+    np.testing.assert_allclose(log_weights, expected - logsumexp(expected), atol=1e-9)
+    assert ess == pytest.approx(1 / np.sum(np.exp(2 * log_weights)) / S)
+
+
+@pytest.mark.parametrize("k", [0.1, 0.5, 0.9])
+def test_the_pareto_fit_recovers_its_shape(k):
+    x = np.sort(stats.genpareto(k).rvs(20_000, random_state=0))
+    shape, scale = fit_pareto(x)
+    assert shape == pytest.approx(k, abs=0.03)
+    assert scale == pytest.approx(1, abs=0.05)
+
+
+def test_degenerate_ratios():
+    log_weights, k, ess = smooth(np.full(1000, 3.0))
+    assert (k, ess) == (0.0, pytest.approx(1.0))
+    np.testing.assert_allclose(log_weights, -np.log(1000))
+    some = np.random.default_rng(0).normal(size=1000)
+    some[:300] = -np.inf
+    some[300] = np.nan
+    log_weights, _, _ = smooth(some)
+    assert np.isneginf(log_weights[:301]).all()
+    assert logsumexp(log_weights) == pytest.approx(0)
+    assert smooth(np.random.default_rng(1).standard_cauchy(4001))[1] == np.inf  # one ratio outweighs all others
+    with pytest.raises(ConvergenceError, match="zero at every draw"):
+        smooth(np.full(10, -np.inf))
+
+
+# ── proposals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("skew", [-0.5, 0.0, 0.4])
+def test_split_t_is_normalised_and_has_the_mean_it_says(skew):
+    proposal = SplitT(np.array([2.0]), np.array([[0.7]]), np.array([skew]))
+    density = lambda w: float(np.exp(proposal.log_density(np.array([[w]])))[0])  # noqa: E731
+    # The t's tail beyond 30 scales holds less than 1e-15.
+    pieces = [integrate.quad(density, a, b, limit=200)[0] for a, b in [(-25, 1), (1, 2), (2, 3), (3, 30)]]
+    assert sum(pieces) == pytest.approx(1, abs=1e-8)
+
+
+def test_split_t_draws_come_with_their_density_and_can_be_refitted():
+    rng = np.random.default_rng(0)
+    root = np.array([[1.0, 0, 0], [0.5, 2.0, 0], [-0.3, 0.1, 0.4]])
+    proposal = SplitT(np.array([1.0, -2.0, 0.0]), root, np.array([0.5, 0.0, -0.4]))
+    w, log_q = proposal.draw(200_000, rng)
+    np.testing.assert_allclose(log_q[:50], proposal.log_density(w[:50]), rtol=1e-9)
+    again = SplitT.from_weighted(w, np.full(len(w), 1 / len(w)))
+    np.testing.assert_allclose(again.location, w.mean(axis=0), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(again.root @ again.root.T, np.cov(w.T, ddof=0), rtol=1e-8, atol=1e-9)
+    assert again.skew[0] > 0.3
+    assert abs(again.skew[1]) < 0.1
+    assert again.skew[2] < -0.2
+
+
+# ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_gaussian_target_is_trusted_with_perfect_figures():
+    target = FunctionTarget(2, lambda w: float(-0.5 * w @ w), lambda w: -w, lambda w: np.eye(2))
+    result = assess(target, laplace_approximation(target), draws=1000)
+    assert result.verdict == "trusted"
+    assert result.ess_fraction == pytest.approx(1)
+    assert result.pareto_k == 0
+    assert np.abs(result.mean_shift).max() < 0.1
+    assert result.log_evidence == pytest.approx(np.log(2 * np.pi), abs=4 * result.log_evidence_error)
+
+
+def test_pima_is_easy_and_its_raw_figures_are_the_published_ones():
+    """Raw Laplace at S = 20 000: k̂ ≈ .24, ESS/S ≈ .92."""
+    target = pima_raw()
+    posterior = regression_laplace(target)
+    w = posterior.draw(20_000, random_seed=0)
+    _, k, ess = smooth(target.log_density(w) - posterior.log_density(w))
+    assert k == pytest.approx(0.24, abs=0.1)
+    assert ess == pytest.approx(0.92, abs=0.01)
+    result, _ = judge(target)
+    assert result.verdict == "trusted"
+    assert "no decision flips" in result.reason
+    assert str(result) == f"trusted: {result.reason} Use it as it is."
+    assert result.corrected_ess_fraction * len(result.draws) >= 3000
+
+
+def test_breast_cancer_needs_the_correction_and_gets_it():
+    """With N(0, 1) weights a few per cent of raw draws count; the fitted proposal brings more than 30 %."""
+    target = breast_cancer(1.0)
+    posterior = regression_laplace(target)
+    w = posterior.draw(20_000, random_seed=0)
+    _, _, raw = smooth(target.log_density(w) - posterior.log_density(w))
+    assert raw < 0.08
+    result, _ = judge(target)
+    assert result.verdict == "corrected"
+    assert result.corrected_ess_fraction > 0.30
+    assert result.corrected_k < result.threshold
+    assert result.shift is not None
+    assert result.shift.largest > 0.05
+    assert result.shift.posterior_largest > 5 * result.shift.link_largest  # it is the Gaussian, not the probit link
+
+
+def test_the_verdict_turns_to_mcmc_when_nothing_fits():
+    """Two far modes: every draw sits at one, and the ratios have no finite variance in between."""
+    rng = np.random.default_rng(0)
+    directions = rng.normal(size=(12, 12))
+
+    def log_density(w):
+        return float(-np.sum(np.abs(directions @ w) ** 0.5))  # a star with spikes: nothing like a Gaussian
+
+    target = FunctionTarget(12, log_density)
+    fake = laplace_approximation(FunctionTarget(12, lambda w: float(-0.5 * w @ w), lambda w: -w, lambda w: np.eye(12)))
+    result = assess(target, fake, draws=1000)
+    assert result.verdict == "needs-mcmc"
+    assert "inference='mcmc'" in result.next_step
+
+
+def test_the_same_seed_gives_the_same_verdict_and_figures():
+    a, b = judge(cushings())[0], judge(cushings())[0]
+    assert a.reason == b.reason
+    np.testing.assert_array_equal(a.draws, b.draws)
+
+
+# ── the corrected posterior ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_corrected_mean_sd_and_evidence_equal_quadrature():
+    target = one_dimensional(20)
+    result, posterior = judge(target, draws=8000)
+    grid = np.linspace(posterior.mean[0] - 10 * posterior.sd[0], posterior.mean[0] + 20 * posterior.sd[0], 20_001)
+    log_p = target.log_density(grid[:, None])
+    Z = np.trapezoid(np.exp(log_p - log_p.max()), grid)
+    p = np.exp(log_p - log_p.max()) / Z
+    mean = np.trapezoid(p * grid, grid)
+    sd = np.sqrt(np.trapezoid(p * (grid - mean) ** 2, grid))
+    effective = result.corrected_ess_fraction * len(result.draws)
+    assert abs(result.mean[0] - mean) < 4 * sd / np.sqrt(effective)
+    assert np.sqrt(result.covariance[0, 0]) == pytest.approx(sd, rel=4 / np.sqrt(effective))
+    assert abs(result.log_evidence - (np.log(Z) + log_p.max())) < 4 * result.log_evidence_error
+    assert result.mean_shift[0] == pytest.approx((mean - posterior.mean[0]) / sd, abs=0.1)
+    # Resampled draws are equally weighted and keep the mean.
+    assert_same_mean(result.draw(4000, random_seed=0), result.mean, ess=effective / 2)
+
+
+def test_the_error_of_the_evidence_is_the_one_stated():
+    """Over seeds the corrected evidence scatters as its error says, without bias: against a run of 50 × the draws."""
+    rng = np.random.default_rng(0)
+    Phi = np.column_stack([np.ones(20), rng.normal(size=(20, 9))])
+    target = LogisticTarget(Phi, rng.integers(0, 2, 20), Normal.default(10))
+    posterior = regression_laplace(target)
+    mean = lindley_mean(posterior, target)
+    truth = assess(target, posterior, mean=mean, draws=100_000, random_seed=99)
+    z = []
+    for seed in range(20):
+        one = assess(target, posterior, mean=mean, draws=2000, random_seed=seed)
+        z.append((one.log_evidence - truth.log_evidence) / np.hypot(one.log_evidence_error, truth.log_evidence_error))
+    assert abs(np.mean(z)) < 3 / np.sqrt(20)
+    assert 0.5 < np.std(z) < 1.7
+
+
+def test_softmax_is_judged_as_well_and_two_classes_agree_with_logistic():
+    data = load_example("pima")
+    Phi = FeatureMap.fit(data.X)(data.X)[:150]
+    soft, _ = judge(SoftmaxTarget(Phi, data.y[:150], 2, Normal(scale=1.5), reference=True))
+    hard, _ = judge(LogisticTarget(Phi, 1 - data.y[:150], Normal(scale=1.5)))
+    assert soft.verdict == hard.verdict
+    assert soft.log_evidence == pytest.approx(hard.log_evidence, abs=0.05)
+    assert soft.shift is not None
+    assert hard.shift is not None
+    assert soft.shift.largest == pytest.approx(hard.shift.largest, abs=0.01)
+
+
+def test_predictors_of_draws_and_of_their_gaussian_agree():
+    """A million draws of the Laplace Gaussian itself have the reference link's probabilities."""
+    data = load_example("iris")
+    Phi = FeatureMap.fit(data.X)(data.X)
+    target = SoftmaxTarget(Phi, data.y, 3, Normal.default(5))
+    posterior = regression_laplace(target)
+    rows = SoftmaxPredictor(Phi[::15], 3)
+    draws = posterior.draw(50_000, random_seed=0)
+    mean, error = rows.averaged(draws, np.full(50_000, 1 / 50_000))
+    reference = rows.reference(posterior)
+    assert (np.abs(mean - reference) < 5 * error + 2e-3).all()  # 512 Sobol points
+    np.testing.assert_allclose(reference.sum(axis=1), 1)
+    np.testing.assert_allclose(rows.fast(posterior).sum(axis=1), 1)
+    binary = LogisticTarget(Phi, (data.y == 1).astype(int), Normal.default(5))
+    gaussian = regression_laplace(binary)
+    two = BinaryPredictor(Phi[::15])
+    mean, error = two.averaged(gaussian.draw(50_000, random_seed=0), np.full(50_000, 1 / 50_000))
+    assert (np.abs(mean - two.reference(gaussian)) < 5 * error + 1e-8).all()
+
+
+@pytest.mark.parametrize("slope", [10, 1e3, 1e7])
+def test_all_weight_on_one_draw_needs_mcmc_and_no_warning(slope):
+    """A density that grows without bound: its ratios differ by more than a float holds."""
+
+    class Growing:
+        def log_density(self, w):
+            return slope * w[:, 0] ** 3
+
+    trust = assess(Growing(), GaussianPosterior(np.zeros(2), np.eye(2), 0.0, NewtonInfo(True, 1, 0.0)))
+    assert trust.verdict == "needs-mcmc"
+    assert np.isfinite(trust.mean_shift).all()
+    assert np.isfinite(trust.sd_ratio).all()

@@ -1,0 +1,48 @@
+"""What was observed feature by feature, against counting and NumPy's means column by column."""
+
+import numpy as np
+import pytest
+from gaps import remove, simulate
+
+from bayes_gda.data.gaps import ObservedCounts, PatternMoments, has_gaps, moments_by_feature
+from bayes_gda.data.moments import Moments
+from bayes_gda.errors import DataError
+from bayes_gda.priors import NIG, NIW
+from bayes_gda.priors.defaults import as_niw, default_nig, default_niw
+
+X, Y = simulate(n=50, d=3, K=2, seed=0)
+GAPS = remove(X, 0.3)
+GAPS[2] = np.nan
+
+
+def test_moments_are_those_of_each_column():
+    values, mean, squares = PatternMoments.from_arrays(GAPS, Y, 2).by_feature()
+    for j, part in enumerate(moments_by_feature(GAPS, Y, 2)):
+        for k in range(2):
+            column = GAPS[(k == Y) & ~np.isnan(GAPS[:, j]), j]
+            for found in ((values, mean, squares), (part.count[:, None], part.mean, part.scatter[:, 0])):
+                n, m, s = (each[k, min(j, each.shape[1] - 1)] for each in found)
+                np.testing.assert_allclose([n, m, s], [len(column), column.mean(), column.var() * len(column)])
+
+
+def test_without_gaps_the_default_priors_are_the_usual_ones():
+    moments = Moments.from_arrays(X, Y, 2)
+    for ours, usual in ((default_niw(X, Y, 2), NIW.default(moments)), (default_nig(X, Y, 2), NIG.default(moments))):
+        for name in usual.__slots__:
+            np.testing.assert_allclose(getattr(ours, name), getattr(usual, name))
+    assert as_niw(default_nig(GAPS, Y, 2)).nu == 5
+
+
+def test_gaps_are_seen_and_large_numbers_are_none():
+    assert has_gaps(GAPS)
+    assert not has_gaps(X)
+    assert not has_gaps(np.full((2, 2), 1e308))  # whose sum overflows
+
+
+def test_counts_are_checked():
+    counts = ObservedCounts(np.array([3.0, 2.0]), np.array([[3.0, 1.0, 0.0], [2.0, 2.0, 2.0]]))
+    assert (counts.K, counts.d, counts.n) == (2, 3, 5.0)
+    with pytest.raises(DataError, match=r"`count` \(K,\) and `values` \(K, d\); got \(2,\) and \(3, 1\)"):
+        ObservedCounts(np.ones(2), np.ones((3, 1)))
+    with pytest.raises(DataError, match="nor more than the rows"):
+        ObservedCounts(np.ones(2), np.full((2, 1), 2.0))

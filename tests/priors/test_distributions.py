@@ -1,0 +1,124 @@
+"""Priors: they check themselves, their draws have the moments of the textbook, and their defaults follow the data."""
+
+import numpy as np
+import pytest
+from judge import assert_same_mean
+from scipy import stats
+
+from bayes_gda.data.moments import Moments
+from bayes_gda.errors import PriorError
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
+
+SIZE = 40_000
+
+
+@pytest.fixture
+def moments():
+    rng = np.random.default_rng(3)
+    return Moments.from_arrays(rng.normal(size=(90, 3)) * [1, 10, 0.1] + 5, rng.integers(0, 2, 90), 2)
+
+
+def test_niw_draws_have_the_textbook_moments():
+    Psi = np.array([[2.0, 0.3], [0.3, 1.0]])
+    draws = NIW(m=[1, -1], kappa=4, Psi=Psi, nu=9).draw(SIZE, random_seed=0)
+    expected = Psi / (9 - 2 - 1)
+    assert_same_mean(draws["Sigma"], expected)
+    assert_same_mean(draws["mu"], [1, -1])
+    centered = draws["mu"] - [1, -1]
+    assert_same_mean(centered[:, :, None] * centered[:, None, :], expected / 4)
+
+
+def test_nig_is_the_one_dimensional_niw():
+    nig = NIG(m=[1.0], kappa=2.0, a=4.0, b=3.0).draw(SIZE, random_seed=0)
+    niw = NIW(m=1.0, kappa=2.0, Psi=6.0, nu=8.0).draw(SIZE, random_seed=1)
+    assert stats.ks_2samp(nig["sigma2"][:, 0], niw["Sigma"][:, 0, 0]).pvalue > 0.001
+    assert stats.ks_2samp(nig["mu"][:, 0], niw["mu"][:, 0]).pvalue > 0.001
+
+
+@pytest.mark.parametrize(("d", "eta"), [(2, 1.0), (3, 2.0), (5, 4.0)])
+def test_lkj_correlations_have_their_known_beta_marginals(d, eta):
+    Sigma = LKJ(scale=np.ones(d), m=0, mean_scale=1, eta=eta).draw(SIZE, random_seed=0)["Sigma"]
+    sd = np.sqrt(np.diagonal(Sigma, axis1=1, axis2=2))
+    R = Sigma / sd[:, :, None] / sd[:, None, :]
+    # Each correlation of LKJ(η) in d dimensions is 2 Beta(b, b) − 1 with b = η − 1 + d/2.
+    marginal = stats.beta(eta - 1 + d / 2, eta - 1 + d / 2, loc=-1, scale=2)
+    for i, j in [(0, 1), (d - 2, d - 1), (0, d - 1)]:
+        assert stats.kstest(R[:, i, j], marginal.cdf).pvalue > 0.001
+    assert stats.kstest(sd[:, 0], stats.halfnorm.cdf).pvalue > 0.001
+
+
+def test_dirichlet_draws_have_mean_alpha_over_sum():
+    assert_same_mean(Dirichlet([1, 2, 5]).draw(SIZE, 3, random_seed=0)["pi"], np.array([1, 2, 5]) / 8)
+
+
+def test_normal_covariance_and_scale_agree_and_density_is_normalised():
+    S = np.array([[4.0, 1.0], [1.0, 2.0]])
+    full = Normal(mean=[1, 2], covariance=S)
+    w = np.array([0.3, -0.7])
+    log_p = -0.5 * (w - [1, 2]) @ full.precision(2) @ (w - [1, 2]) - full.log_normalizer(2)
+    assert log_p == pytest.approx(stats.multivariate_normal([1, 2], S).logpdf(w))
+    draws = full.draw(SIZE, 2, random_seed=0)["w"] - [1, 2]
+    assert_same_mean(draws[:, :, None] * draws[:, None, :], S)
+    diagonal = Normal(mean=[1, 2], scale=[2, 3])
+    same = Normal(mean=[1, 2], covariance=np.diag([4, 9]))
+    np.testing.assert_allclose(diagonal.precision(2), same.precision(2))
+    assert diagonal.log_normalizer(2) == pytest.approx(same.log_normalizer(2))
+
+
+def test_an_infinite_scale_is_flat():
+    prior = Normal(scale=[np.inf, 2.0])
+    assert not prior.is_proper
+    np.testing.assert_array_equal(prior.precision(2), np.diag([0, 0.25]))
+    with pytest.raises(PriorError, match="flat prior cannot be drawn from"):
+        prior.draw(1, 2)
+
+
+def test_hierarchical_slopes_have_the_marginal_variance_of_the_hyperprior():
+    draws = HierarchicalScale(scale=2.0, intercept_scale=3.0).draw(SIZE, 4, random_seed=0)
+    assert_same_mean(draws["w"] ** 2, [9, 4, 4, 4])  # E[τ²] = scale²
+    assert_same_mean(draws["tau"], 2 * np.sqrt(2 / np.pi))
+
+
+def test_defaults_are_centred_and_scaled_by_the_data(moments):
+    variance = np.diagonal(moments.scatter.sum(axis=0)) / 90
+    niw, nig, lkj = NIW.default(moments), NIG.default(moments), LKJ.default(moments)
+    np.testing.assert_allclose(niw.Psi / (niw.nu - 3 - 1), np.diag(variance))  # E[Σ]
+    np.testing.assert_allclose(nig.b / (nig.a - 1), variance)  # E[σ²]
+    np.testing.assert_allclose(niw.m, moments.count @ moments.mean / 90)
+    np.testing.assert_allclose(lkj.scale, 2 * np.sqrt(variance))
+    scale = Normal.default(4).scale_vector(4)
+    np.testing.assert_array_equal(scale, [5, 2.5, 2.5, 2.5])
+
+
+def test_a_feature_that_never_varies_within_classes_has_no_default(moments):
+    flat = Moments(moments.count, moments.mean, moments.scatter * np.outer([1, 0, 1], [1, 0, 1]))
+    with pytest.raises(PriorError, match="Feature 1 does not vary within any class"):
+        NIW.default(flat)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: NIW(m=[0, 0], kappa=0, Psi=np.eye(2), nu=4), "`kappa` must be finite and greater than 0; got 0"),
+        (lambda: NIW(m=[0, 0], kappa=1, Psi=np.eye(2), nu=1), "`nu` must exceed d - 1 = 1 for 2 features; got 1"),
+        (lambda: NIW(m=[0, 0, 0], kappa=1, Psi=np.eye(2), nu=4), "`m` must be a number or a vector of 2"),
+        (lambda: NIW(m=0, kappa=1, Psi=[[1, 2], [2, 1]], nu=4), "positive definite; its smallest eigenvalue is -1"),
+        (lambda: NIW(m=0, kappa=1, Psi=[[1, 2], [0, 1]], nu=4), "must be symmetric; the largest asymmetry is 2"),
+        (lambda: NIW(m=0, kappa=1, Psi=np.ones((2, 3)), nu=4), "must be a square matrix"),
+        (lambda: NIG(m=[0, np.nan], kappa=1, a=1, b=1), "`m` must be finite; got nan"),
+        (lambda: NIG(m=[0, 0], kappa=1, a=[1, 2, 3], b=1), "`m` must be a number or a vector of 3"),
+        (lambda: NIG(m=[0, 0], kappa=1, a="one", b=1), "`a` must be numeric; got 'one'"),
+        (lambda: Dirichlet([1, -1]), "`alpha` must be finite and greater than 0; got -1"),
+        (lambda: Dirichlet([1, 1]).vector(3), "`alpha` must be a number or a vector of 3"),
+        (lambda: Dirichlet(np.ones((2, 2))), "one entry a class"),
+        (lambda: LKJ(scale=[1, 1], m=0, mean_scale=1, eta=0), "`eta` must be finite and greater than 0"),
+        (lambda: Normal(), "either `scale` or `covariance`"),
+        (lambda: Normal(scale=0.0), "`scale` must be greater than 0; got 0"),
+        (lambda: Normal(scale=[1, 2]).precision(3), "`scale` must be a number or a vector of 3"),
+        (lambda: Normal(covariance=np.eye(2)).precision(3), "`covariance` must be a number or a vector of 3"),
+        (lambda: HierarchicalScale(scale=np.inf), "`scale` must be finite and greater than 0; got inf"),
+    ],
+)
+def test_bad_parameters_are_refused_with_one_line(make, message):
+    with pytest.raises(PriorError, match=message):
+        make()

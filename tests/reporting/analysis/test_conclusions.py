@@ -1,0 +1,124 @@
+"""Every light can be reached, and whatever is not green names a call."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import kstest
+
+from bayes_gda.reporting.analysis import detail
+from bayes_gda.reporting.analysis.candidates import Verdict
+from bayes_gda.reporting.analysis.conclusions import (
+    Conclusion,
+    calibrated,
+    converged,
+    graded,
+    judged,
+    prior,
+    reliable,
+    what_next,
+)
+from bayes_gda.reporting.analysis.settings import ReportSettings
+
+SETTINGS = ReportSettings(quick=True, data_name="my data.csv", target="class")
+LOGISTIC = "BayesianLogisticRegression"
+
+
+def trust(verdict):
+    return Verdict(verdict, "Reason.", "Step.")
+
+
+def sensitivity(prior_value, flips=0, marked=False):
+    rows = pd.DataFrame({"prior": [prior_value] * 4, "flips": [True] * flips + [False] * (4 - flips)})
+    parameters = pd.DataFrame({"diagnosis": ["potential strong prior / weak likelihood" if marked else "-"]})
+    return SimpleNamespace(
+        predictions=rows, parameters=parameters, threshold=0.05, reason="Reason.", next_step="Report these rows."
+    )
+
+
+def verdicts(*levels):
+    return {f"model{i}": (level, "Reason.", "Step.") for i, level in enumerate(levels)}
+
+
+CASES = [
+    (lambda: graded("It does.", 0.2, 0.05, LOGISTIC), "green"),
+    (lambda: graded("It does.", 0.05, 0.05, LOGISTIC), "amber"),
+    (lambda: graded("It does.", -0.05, 0.05, LOGISTIC), "amber"),
+    (lambda: graded("It does.", -0.2, 0.05, LOGISTIC), "red"),
+    (lambda: graded("It does.", -np.inf, np.inf, LOGISTIC), "red"),
+    (lambda: reliable("It is.", {}, True, LOGISTIC), "green"),
+    (lambda: reliable("It is.", {"logistic": 3}, True, LOGISTIC), "amber"),
+    (lambda: judged("logistic", LOGISTIC, "laplace", trust("trusted"), SETTINGS), "green"),
+    (lambda: judged("logistic", LOGISTIC, "corrected", trust("corrected"), SETTINGS), "amber"),
+    (lambda: judged("logistic", LOGISTIC, "mcmc", trust("corrected"), SETTINGS), "amber"),
+    (lambda: judged("logistic", LOGISTIC, "laplace", trust("needs-mcmc"), SETTINGS), "red"),
+    (lambda: judged("logistic", LOGISTIC, "mcmc", trust("needs-mcmc"), SETTINGS), "red"),
+    (lambda: converged({}, [], SETTINGS), "green"),
+    (lambda: converged({}, ["softmax"], SETTINGS), "red"),
+    (lambda: converged(verdicts("good", "good"), [], SETTINGS), "green"),
+    (lambda: converged(verdicts("good", "caution"), [], SETTINGS), "amber"),
+    (lambda: converged(verdicts("caution", "bad"), [], SETTINGS), "red"),
+    (lambda: calibrated(0.2, 0.1, 0.3, 100, LOGISTIC, SETTINGS), "green"),
+    (lambda: calibrated(0.1, 0.02, 0.01, 100, LOGISTIC, SETTINGS), "amber"),
+    (lambda: calibrated(0.2, 0.1, 0.01, 100, LOGISTIC, SETTINGS), "red"),
+    (lambda: calibrated(0.1, 0.0, 0.9, 30, LOGISTIC, SETTINGS), "amber"),
+    (lambda: prior(sensitivity(0.01), LOGISTIC), "green"),
+    (lambda: prior(sensitivity(0.01, flips=1), LOGISTIC), "amber"),
+    (lambda: prior(sensitivity(0.01, marked=True), "BayesianLDA"), "amber"),
+    (lambda: prior(sensitivity(0.2), "BayesianNaiveGaussian"), "red"),
+]
+
+
+@pytest.mark.parametrize(("make", "light"), CASES, ids=[f"{i}-{light}" for i, (_, light) in enumerate(CASES)])
+def test_each_light_is_reached_and_names_a_call(make, light):
+    found = make()
+    assert found.light == light
+    assert found.sentence
+    assert found.step
+    assert bool(found.call) or light == "green"
+
+
+def test_the_call_is_one_that_can_be_pasted():
+    assert judged("logistic", LOGISTIC, "laplace", trust("needs-mcmc"), SETTINGS).call == (
+        "bayes-gda report 'my data.csv' --target class --models logistic"
+    )
+    assert converged(verdicts("bad"), [], SETTINGS).call == (
+        "bayes-gda report 'my data.csv' --target class --models model0 --draws 2000 --chains 4"
+    )
+    assert ReportSettings(data_name="example:pima").own_command() == (
+        "bayes-gda report example:pima --test-size 0.3 --seed 0 --draws 1000 --chains 4"
+    )
+    assert "DATA --target COLUMN" in ReportSettings().command()
+
+
+@pytest.mark.parametrize(("lights", "expected"), [("green", "green"), ("amber", "amber"), ("red", "red")])
+def test_what_next_follows_the_worst_light(lights, expected):
+    chosen = SimpleNamespace(
+        name="logistic", fitted=SimpleNamespace(candidate=SimpleNamespace(title="Logistic regression"))
+    )
+    found = [
+        Conclusion("Did it?", "green", "Yes.", "Nothing."),
+        Conclusion("How good is it?", lights, "So.", "Do this.", "" if lights == "green" else "this()"),
+        # What is wrong with another model does not bear on the chosen one.
+        Conclusion("Is the fast answer right for softmax?", "red", "No.", "Do that.", "that()"),
+    ]
+    last = what_next(found, chosen, SETTINGS)
+    assert last.light == expected
+    assert last.call == (
+        "this()"
+        if expected == "red"
+        else "bayes-gda fit 'my data.csv' --target class --model logistic --out logistic.nc"
+    )
+
+
+def test_calibrated_forecasts_have_uniform_p_values_and_others_small_ones(monkeypatch):
+    monkeypatch.setattr(detail, "RESAMPLES", 59)
+    rng = np.random.default_rng(5)
+    values = []
+    for seed in range(50):
+        p = rng.beta(2, 1, 60)
+        values.append(detail.calibration_p_value(p, (rng.random(60) < p).astype(float), random_seed=seed))
+    assert kstest(values, "uniform").pvalue > 0.01
+    p = rng.uniform(0.8, 1.0, 200)
+    assert detail.calibration_p_value(p, (rng.random(200) < 0.5).astype(float), random_seed=0) == 1 / 60

@@ -1,0 +1,187 @@
+"""Names of any kind become text that can be drawn, and figures hang on nothing but what they are given."""
+
+import re
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.textpath import TextPath
+
+from bayes_gda.processes import run_chains
+from bayes_gda.reporting.page.rendering import data_uri
+from bayes_gda.reporting.plots import style
+from bayes_gda.reporting.plots.style import (
+    CLASS_COLORS,
+    METHODS,
+    Plot,
+    class_style,
+    drawn,
+    labels,
+    legend,
+    listing,
+    method_styles,
+    new_figure,
+    plain,
+    save,
+    styled,
+    text_width,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("glu", "glu"),
+        (3, "3"),
+        ("a\nb\t c\x00", "a b c"),
+        ("abc\u202edef", "abcdef"),
+        ("   ", "(blank)"),
+        ("e" + "\u0316" * 50, "e\u0316\u0316"),
+        ("x" * 30, "x" * 16 + "…" + "x" * 7),
+        ("petal length of the flower (cm)", "petal length of…er (cm)"),
+    ],
+)
+def test_names_in_sentences(name, text):
+    assert plain(name) == text
+    assert len(plain(name)) <= 24
+
+
+def test_formulas_and_missing_letters_are_not_drawn():
+    assert drawn("$x^2$ 温") == r"\$x^2\$ □"
+    assert drawn("k̂ ≥ ½ … שלום") == "k̂ ≥ ½ … שלום"
+
+
+def test_labels_differ_even_if_names_are_cut_to_the_same_text():
+    names = ["W" * 300, "W" * 299 + "V", "W" * 301, "温", "度", "plain"]
+    texts = labels(names)
+    assert len(set(texts)) == len(names)
+    assert texts[-1] == "plain"
+    assert texts[3:5] == ["□ (4)", "□ (5)"]
+
+
+@pytest.mark.parametrize("inches", [0.8, 1.5, 3.0])
+def test_labels_fit_their_room(inches):
+    for text in labels(["W" * 300, "i" * 300, "$" * 40, "W" * 301], 60, inches=inches):
+        assert text_width(text) <= inches
+
+
+@pytest.mark.parametrize("text", ["WWWW iii", "mu[setosa, petal width (cm)]", "Größe ≤ 5"])
+def test_widths_are_those_of_matplotlib(text):
+    """Advances have a little air on both sides of a letter, outlines do not."""
+    outline = TextPath((0, 0), text, size=8, prop=mpl.font_manager.FontProperties(family="DejaVu Sans"))
+    assert text_width(text) == pytest.approx(outline.get_extents().width / 72, rel=0.04)
+
+
+def test_listing_counts_the_rest():
+    assert listing(["a", "b", "c", "d", "e"], 3) == "a, b, c and 2 more"
+
+
+def test_colours_of_methods_are_fixed_and_different():
+    assert method_styles(["laplace", "exact"])["exact"] == METHODS["exact"]
+    assert method_styles(["Skew_Modal"])["Skew_Modal"] == METHODS["skew-modal"]
+    both = method_styles(["mine", "yours", "mcmc", "laplace", "corrected", "probit", "skew-modal", "exact"])
+    assert len({color for color, _ in both.values()}) == 8
+
+
+def test_classes_are_told_apart_by_colour_and_marker():
+    assert len({class_style(k) for k in range(100)}) == 100
+
+
+def luminance(color):
+    rgb = np.array(mpl.colors.to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_colours_stand_out_from_the_page():
+    """A contrast of 2 on white at least, by the definition of WCAG; yellow has 1.3."""
+    for color in (*CLASS_COLORS, *(color for color, _ in METHODS.values())):
+        assert 1.05 / (luminance(color) + 0.05) > 2
+
+
+@styled
+def sample(many=3):
+    figure, [[axes]] = new_figure(2.5)
+    handles = [axes.plot([0, k], [1, 2])[0] for k in range(many)]
+    legend(figure, handles, [f"name {k}" for k in range(many)])
+    return Plot(figure, "A caption.", "An alt text with < and &.")
+
+
+def test_the_users_settings_neither_matter_nor_change(tmp_path):
+    plain_bytes = save(sample(), tmp_path / "a.svg").read_bytes()
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "black", "svg.hashsalt": None, "savefig.dpi": 50}):
+        before = dict(mpl.rcParams)
+        other = save(sample(), tmp_path / "b.svg").read_bytes()
+        assert dict(mpl.rcParams) == before
+    assert plain_bytes == other
+    assert b"&lt; and &amp;" in other
+
+
+def test_marks_that_share_the_description_of_their_look_look_as_before(tmp_path):
+    def marks(svg):
+        """What is drawn: outlines, whatever name they are referred to by, with their places and looks."""
+        found, root = [], ElementTree.fromstring(svg)
+        shapes = {f"#{element.get('id')}": element for element in root.iter() if element.get("id")}
+
+        def walk(element, look):
+            look = element.get("style", look)
+            if element.tag.endswith("}use") and element.get("x"):
+                place = [round(float(element.get(axis)), 2) for axis in "xy"]
+                shape = shapes[element.get("{http://www.w3.org/1999/xlink}href", element.get("href"))]
+                outline = [round(float(number), 2) for number in re.findall(r"-?[\d.]+", shape.get("d"))]
+                found.append((outline, *place, look.replace(" ", "")))
+            for child in element:
+                walk(child, look)
+
+        walk(root, "")
+        return found
+
+    plot = sample()
+    [axes] = plot.figure.axes
+    axes.scatter([0.1, 0.2, 0.3, 0.4], [1, 2, 1, 2], s=9, alpha=0.5, c=["#d55e00", "#d55e00", "#0072b2", "#0072b2"])
+    axes.plot([0.5, 1.5, 1.6], [1, 1.5, 1], "o", alpha=0.5)
+    saved = save(plot, tmp_path / "a.svg").read_bytes()
+    with mpl.rc_context({"svg.hashsalt": "bayes_gda"}):
+        plot.figure.savefig(tmp_path / "b.svg", metadata={"Date": None, "Creator": None})
+    before = marks((tmp_path / "b.svg").read_bytes())
+    assert len(before) > 7
+    assert marks(saved) == before
+    assert marks(unquote(data_uri(saved).partition(",")[2])) == before
+    assert saved.count(b"style=") < (tmp_path / "b.svg").read_bytes().count(b"style=")
+
+
+def test_pyplot_knows_nothing_of_our_figures():
+    import matplotlib.pyplot as plt
+
+    sample()
+    assert plt.get_fignums() == []
+
+
+def test_threads_do_not_disturb_each_other(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        files = list(pool.map(lambda i: save(sample(), tmp_path / f"{i}.svg").read_bytes(), range(4)))
+    assert len(set(files)) == 1
+
+
+def test_long_legends_count_what_they_leave_out():
+    [shown] = sample(40).figure.legends
+    texts = [text.get_text() for text in shown.get_texts()]
+    assert len(texts) == 15
+    assert texts[-1] == "and 26 more"
+
+
+def test_processes_forked_while_the_font_is_open_read_the_right_letters():
+    """FreeType reads letters from its file as they come; two processes with one file would read each other's."""
+    letters = [chr(code) for code in sorted(style._glyphs())[200:1700]]
+    style.text_width("x")  # opens the font here, before the fork
+
+    def widths(chain, report):
+        style._advance.cache_clear()
+        return [style.text_width(letter) for letter in letters]
+
+    first, second = run_chains(widths, 2, iterations=1, cores=2)
+    assert first == second == [style.text_width(letter) for letter in letters]
