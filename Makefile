@@ -6,7 +6,7 @@ BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser ready test test-all lint format bench proof sbc report gallery clean
+.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc report gallery clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -29,6 +29,11 @@ test: ready ## Run the tests (all but those marked slow)
 
 test-all: ready ## Run all tests, the slow ones too
 	$(PYTEST) --numprocesses 2 --dist loadgroup -m "slow or not slow"
+
+check: lint test ## Lint and tests: what CI runs
+
+coverage: ready ## Measure line and branch coverage of the tests (all but those marked slow)
+	$(PYTEST) --numprocesses 2 --dist loadgroup --cov=bayes_gda --cov-branch --cov-report=term:skip-covered
 
 lint: $(STAMP) ## Check format, style and types
 	$(BIN)/ruff format --check .

@@ -22,15 +22,16 @@ if TYPE_CHECKING:
         PriorError,
         StoreError,
     )
+    from bayes_gda.estimators.family import FamilyClassifier
     from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
     from bayes_gda.estimators.logistic import BayesianLogisticRegression
     from bayes_gda.estimators.regularized import BayesianRDA
     from bayes_gda.evaluation.compare import compare_posteriors
-    from bayes_gda.evaluation.model_comparison import compare_models
+    from bayes_gda.evaluation.scorecard import compare_models
     from bayes_gda.evaluation.sensitivity import prior_sensitivity
+    from bayes_gda.families.built import sample
     from bayes_gda.methods.adapter import laplace, trust
     from bayes_gda.methods.diagnostics import diagnose
-    from bayes_gda.methods.nuts.sampling import sample
     from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
     from bayes_gda.reporting.report import write_report
     from bayes_gda.store import load, save
@@ -47,6 +48,7 @@ _HOME = {
     "DataError": "errors",
     "Dataset": "data.table",
     "Dirichlet": "priors",
+    "FamilyClassifier": "estimators.family",
     "HierarchicalScale": "priors",
     "InferenceWarning": "errors",
     "LKJ": "priors",
@@ -57,7 +59,7 @@ _HOME = {
     "Normal": "priors",
     "PriorError": "errors",
     "StoreError": "errors",
-    "compare_models": "evaluation.model_comparison",
+    "compare_models": "evaluation.scorecard",
     "compare_posteriors": "evaluation.compare",
     "diagnose": "methods.diagnostics",
     "laplace": "methods.adapter",
@@ -65,7 +67,7 @@ _HOME = {
     "load_example": "data.examples",
     "prior_sensitivity": "evaluation.sensitivity",
     "read_table": "data.table",
-    "sample": "methods.nuts.sampling",
+    "sample": "families.built",
     "save": "store",
     "trust": "methods.adapter",
     "write_report": "reporting.report",
@@ -85,6 +87,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Dirichlet",
+    "FamilyClassifier",
     "HierarchicalScale",
     "InferenceWarning",
     "MissingDependencyError",

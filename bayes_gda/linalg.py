@@ -24,6 +24,9 @@ BLOCK_ELEMENTS = 2**17
 BLOCK_DRAWS = 512
 # Numbers a row where all draws are averaged block by block: 64 rows at once, so that a thousand keep threads busy.
 AVERAGED_WIDTH = 4 * BLOCK_DRAWS
+# Numbers in a block of draws × rows × classes, whatever the data's size: 4·10⁶ doubles are 32 MB, of which a handful
+# are alive at a time. Smaller blocks would factor the covariances of all draws once more for each.
+WIDE_ELEMENTS = 4_000_000
 # OpenBLAS shares a product of more than 2¹⁸ multiplications among threads, which spin while they wait. For
 # our narrow matrices that gains nothing, and next to another busy process one pass over 1 000 000 × 30 went from .12 s
 # to between 1.7 and 12 s. So products are cut into pieces that stay below, unless a piece would be too thin to be
@@ -47,6 +50,12 @@ def row_blocks(n: int, width: int, *, start: int = 0) -> Iterator[slice]:
     """Yield slices that cover the rows from `start` to n, of `width` numbers each, a block at a time."""
     step = block_rows(width)
     return (slice(i, min(i + step, n)) for i in range(start, n, step))
+
+
+def wide_blocks(n: int, width: int) -> Iterator[slice]:
+    """Yield slices of rows that have `width` numbers each, one for every draw and class: bounded by memory."""
+    step = max(1, WIDE_ELEMENTS // max(1, width))
+    return (slice(i, min(i + step, n)) for i in range(0, n, step))
 
 
 def parts(n: int, width: int) -> list[slice]:

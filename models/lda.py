@@ -15,9 +15,9 @@ import pytensor.tensor as pt
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import inverse_wishart, lkj_covariance, unpack
 from bayes_gda.models.incomplete import class_counts, default_niw_of, log_likelihood
+from bayes_gda.models.signature import sign
 from bayes_gda.priors import LKJ, NIW, Dirichlet
 
 
@@ -62,5 +62,4 @@ def build(
             pm.Potential("x", log_likelihood(mu, L, moments))
     if not isinstance(moments, Moments):
         return model  # gaps have no hand-written density: it is sampled as the graph it is
-    source = data if isinstance(data, Dataset) else None
-    return sign(model, GaussianBlueprint(moments, prior, alpha, "shared", source))
+    return sign(model, "lda", data=data, prior=prior, alpha=alpha, moments=moments)

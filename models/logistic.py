@@ -16,7 +16,7 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.models.blueprint import RegressionBlueprint, sign
+from bayes_gda.models.signature import sign
 from bayes_gda.models.weights import observe, weights
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -53,4 +53,6 @@ def build(
         w = weights("w", prior, m, dims=("coefficient",))
         a = pt.dot(pm.Data("Phi", Phi), w)
         observe(pm.Bernoulli, a, data.y, sample_weight)
-    return sign(model, RegressionBlueprint(data, Phi, prior, True, False, sample_weight))
+    return sign(
+        model, "logistic", data=data, prior=prior, features=phi, Phi=Phi, reference=False, sample_weight=sample_weight
+    )

@@ -16,9 +16,9 @@ import pytensor.tensor as pt
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.models.blueprint import GaussianBlueprint, sign
 from bayes_gda.models.gaussian import unpack
 from bayes_gda.models.incomplete import class_counts, default_nig_of, feature_moments
+from bayes_gda.models.signature import sign
 from bayes_gda.priors import LKJ, NIG, Dirichlet
 
 
@@ -68,5 +68,4 @@ def build(
             pm.Potential("x", -0.5 * pt.sum(deviance))
     if not isinstance(moments, Moments):
         return model  # gaps have no hand-written density: it is sampled as the graph it is
-    source = data if isinstance(data, Dataset) else None
-    return sign(model, GaussianBlueprint(moments, prior, alpha, "diagonal", source))
+    return sign(model, "naive", data=data, prior=prior, alpha=alpha, moments=moments)

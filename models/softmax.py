@@ -17,7 +17,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
-from bayes_gda.models.blueprint import RegressionBlueprint, sign
+from bayes_gda.models.signature import sign
 from bayes_gda.models.weights import observe, weights
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -60,4 +60,13 @@ def build(
             w = weights("w", prior, m, dims=("class", "coefficient"))
         a = pt.dot(pm.Data("Phi", Phi), w.T)
         observe(pm.Categorical, a, data.y, sample_weight)
-    return sign(model, RegressionBlueprint(data, Phi, prior, False, reference, sample_weight))
+    return sign(
+        model,
+        "softmax",
+        data=data,
+        prior=prior,
+        features=phi,
+        Phi=Phi,
+        reference=reference,
+        sample_weight=sample_weight,
+    )

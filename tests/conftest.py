@@ -1,6 +1,7 @@
 """Settings that must stand before NumPy and PyTensor are imported, and which tests share a process."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,17 +12,20 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # longer than that. What the package itself chooses is tested where it chooses.
 os.environ["PYTENSOR_FLAGS"] = "blas__ldflags=,mode=FAST_COMPILE"
 
-# Files whose tests share something that is dear to make, and so run in one process.
+HERE = Path(__file__).parent
+
+# Files whose tests share something that is dear to make, and so run in one process. Paths, because several folders have
+# a file of the same name.
 TOGETHER = {
-    "test_report.py": "reports",
-    "test_report_browser.py": "reports",
-    "test_store.py": "store",
-    "test_calibration.py": "calibration",
+    "reporting/test_report.py": "reports",
+    "reporting/test_report_browser.py": "reports",
+    "store/test_store.py": "store",
+    "proof/test_calibration.py": "calibration",
     "test_package.py": "package",
 }
 
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if item.path.name in TOGETHER:
-            item.add_marker(pytest.mark.xdist_group(TOGETHER[item.path.name]))
+        if item.path.is_relative_to(HERE) and (group := TOGETHER.get(item.path.relative_to(HERE).as_posix())):
+            item.add_marker(pytest.mark.xdist_group(group))

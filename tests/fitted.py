@@ -5,8 +5,9 @@ import numpy as np
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
-from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
+from bayes_gda.families.gaussian.classifier import GaussianClassifier
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.priors import NIG, NIW
 

@@ -12,11 +12,13 @@ PACKAGE = ROOT / "bayes_gda"
 
 # The stations, in the order of the flow. A module belongs to the first entry that its dotted name starts with.
 STATIONS = [
-    ("_version", "errors", "checks", "linalg", "processes"),
+    ("_version", "errors", "checks", "linalg", "processes", "display"),
     ("data",),
     ("priors",),
     ("models",),
-    ("methods", "prediction", "families", "fitting"),
+    ("prediction",),
+    ("methods",),
+    ("families",),
     ("evaluation",),
     ("reporting",),
     ("baselines", "estimators", "store", "cli", ""),  # the doors

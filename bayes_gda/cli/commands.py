@@ -82,7 +82,9 @@ def report(
 
     name = data.removeprefix("example:") if data.startswith("example:") else Path(data).name.split(".")[0]
     folder = outputs.check_report_folder(out if out is not None else str(Path("reports") / (name or "report")))
-    chosen, size = _names(models), _size(test_size)
+    from bayes_gda.cli.inputs import model_names
+
+    chosen, size = model_names(models, "--models"), _size(test_size)
     rows, costs = _read(data, target, categorical, drop, missing), None
     if cost is not None:
         costs = _costs(cost, rows.class_names)
@@ -115,7 +117,7 @@ def report(
 def fit(
     data: o.DataOrFolder,
     model: Annotated[
-        o.Model,
+        str,
         typer.Option(
             "--model",
             "-m",
@@ -143,14 +145,16 @@ def fit(
     """Fit one model to DATA and save it; `predict` and `check` read the file, as do ArviZ and xarray."""
     outputs.check_file(out, inputs=[data], stdout=False)
     from bayes_gda.cli import fits, tables
+    from bayes_gda.cli.inputs import model_names
     from bayes_gda.store import save
 
+    model_names([model], "--model")
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree)
     options = _options(target, categorical, drop, missing)
     if batches or cluster is not None or tables.in_batches(data):
-        made = tables.fit_table(model.value, data, options, how, cluster)
+        made = tables.fit_table(model, data, options, how, cluster)
     else:
-        made = tables.fit_whole(model.value, data, options, how)
+        made = tables.fit_whole(model, data, options, how)
     save(made.estimator, out, encoding=made.encoding)
     say(f"Wrote {out}.")
     if json:
@@ -243,12 +247,15 @@ def compare(
     seed: o.Seed = 0,
 ) -> None:
     """Compare models on DATA: leave-one-out with stacking weights, held-out rows, evidence, and what they say."""
-    chosen, size = _names(models), _size(test_size)
+    from bayes_gda.cli.inputs import model_names
+
+    chosen, size = model_names(models, "--models"), _size(test_size)
     rows = _read(data, target, categorical, drop, missing)
     from bayes_gda.cli import fits, scores
+    from bayes_gda.families.base import default_families
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed)
-    names = chosen or fits.default_models(rows.K, gaps=rows.has_missing)
+    names = chosen or tuple(family.name for family in default_families(rows.K, gaps=rows.has_missing))
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
         result = scores.compare(rows, names, size, how, advance)
     if json:
@@ -272,7 +279,7 @@ def check(
         outputs.write_json(fits.summary(estimator))
     else:
         fits.show_fit(estimator)
-    if fits.light(estimator) == "red" or (strict and fits.light(estimator) == "amber"):
+    if estimator.trust_.light == "red" or (strict and estimator.trust_.light == "amber"):
         raise typer.Exit(NO)
 
 
@@ -379,16 +386,6 @@ def _costs(path: str, class_names: Any) -> Any:
     from bayes_gda.cli.inputs import read_costs
 
     return read_costs(path, class_names)
-
-
-def _names(models: list[str] | None) -> tuple[str, ...] | None:
-    """Return the names of models, given with commas or one by one."""
-    names = [name.strip() for text in models or () for name in text.split(",") if name.strip()]
-    known = [model.value for model in o.Model]
-    for name in names:
-        if name not in known:
-            raise DataError(f"`--models` must be out of {', '.join(known)}; got {name!r}.")
-    return tuple(dict.fromkeys(names)) or None
 
 
 def _size(text: str) -> float | int:

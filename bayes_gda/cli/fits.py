@@ -8,28 +8,14 @@ from bayes_gda.cli.outputs import number, sampler_bars, show, show_facts, show_t
 from bayes_gda.cli.shell import check_interrupted, in_options
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.estimators import (
-    BayesianLDA,
-    BayesianLogisticRegression,
-    BayesianNaiveGaussian,
-    BayesianQDA,
-    BayesianRDA,
-)
+from bayes_gda.estimators import estimator_of
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.families.base import family_names, get_family
 from bayes_gda.families.gaussian.continuum import Continuum
-from bayes_gda.methods.importance.trust import LIGHTS
-from bayes_gda.methods.ladder import Verdict, light_of
+from bayes_gda.methods.verdict import Verdict
 
 if TYPE_CHECKING:
     from bayes_gda.methods.diagnostics import Diagnosis
-
-GAUSSIAN: dict[str, type[BayesianClassifier]] = {
-    "lda": BayesianLDA,
-    "qda": BayesianQDA,
-    "naive": BayesianNaiveGaussian,
-}
-_NAMES = {cls: name for name, cls in GAUSSIAN.items()} | {BayesianRDA: "rda"}
-_LIGHT = dict(zip(LIGHTS.values(), ("green", "amber", "red"), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +41,6 @@ class FitOptions:
     degree: int | None = None
 
 
-def default_models(K: int, *, gaps: bool = False) -> tuple[str, ...]:
-    """Return the models for K classes, and for rows with gaps: with two classes, softmax is logistic regression."""
-    return tuple(GAUSSIAN) if gaps else (*GAUSSIAN, "rda", "logistic" if K == 2 else "softmax")
-
-
 def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
     """Return the estimator of a model, not fitted yet.
 
@@ -70,29 +51,34 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
     K
         Number of classes.
     """
-    given: dict[str, Any] = {
-        "inference": how.inference,
-        "draws": how.draws,
-        "chains": how.chains,
-        "sampler": how.sampler,
-        "random_state": how.seed,
-        "progress": sampler_bars(),
-    }
-    estimator: BayesianClassifier
-    if name in (*GAUSSIAN, "rda"):
-        if how.prior_scale is not None or how.degree is not None:
-            raise DataError(f"`--prior-scale` and `--degree` are for logistic and softmax; got {name}. Leave them out.")
-        if name == "rda" and how.inference not in ("auto", "exact"):
-            raise DataError(f"`--inference` must be auto or exact for rda; got {how.inference}. Leave it out.")
-        few = {key: given[key] for key in ("draws", "chains", "random_state")}
-        estimator = BayesianRDA(**few) if name == "rda" else GAUSSIAN[name](**given)
-    else:
-        if (name == "logistic") != (K == 2):
-            other = "logistic" if K == 2 else "softmax"
-            raise DataError(f"`{name}` does not apply to {K} classes. Use {other}.")
-        scale: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
-        estimator = BayesianLogisticRegression(features=how.degree, **scale, **given)
+    family = get_family(name)
+    family.check(K)
+    if K == 2 and not family.default_for(K):
+        raise DataError(f"`{name}` does not apply to {K} classes. Use logistic.")
+    options: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
+    options |= {} if how.degree is None else {"features": how.degree}
+    estimator = estimator_of(
+        family,
+        inference=how.inference,
+        draws=how.draws,
+        chains=how.chains,
+        sampler=how.sampler,
+        random_state=how.seed,
+        progress=sampler_bars(),
+        **options,
+    )
+    params = estimator.get_params(deep=False)
+    if not set(options) <= set(params):
+        takers = [known for known in family_names() if "prior_scale" in _params(known)]
+        raise DataError(f"`--prior-scale` and `--degree` are for {' and '.join(takers)}; got {name}. Leave them out.")
+    if "inference" not in params and how.inference not in ("auto", "exact"):
+        raise DataError(f"`--inference` must be auto or exact for {name}; got {how.inference}. Leave it out.")
     return estimator
+
+
+def _params(name: str) -> dict[str, Any]:
+    params: dict[str, Any] = estimator_of(get_family(name)).get_params(deep=False)
+    return params
 
 
 def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
@@ -101,7 +87,7 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
     Parameters
     ----------
     name
-        One of lda, qda, naive, rda, logistic and softmax.
+        Name of a family.
     data
         Training rows.
     how
@@ -120,39 +106,47 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
 
 def check_gaps(name: str, data: Dataset) -> None:
     """Raise if rows have gaps that a model does not take."""
-    if data.has_missing and name not in GAUSSIAN:
-        raise DataError(f"`--missing keep` is for lda, qda and naive; got {name}. Use --missing drop.")
+    if data.has_missing and not get_family(name).takes_gaps:
+        takers = gap_takers()
+        raise DataError(f"`--missing keep` is for {takers}; got {name}. Use --missing drop.")
+
+
+def gap_takers() -> str:
+    """Return the names of the models that take rows with gaps, for messages."""
+    *names, last = [name for name in family_names() if get_family(name).takes_gaps]
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def model_name(estimator: BayesianClassifier) -> str:
     """Return the name of a fitted estimator's model."""
-    return _NAMES.get(type(estimator), "logistic" if len(estimator.classes_) == 2 else "softmax")
-
-
-def light(estimator: BayesianClassifier) -> str:
-    """Return green, amber or red."""
-    return _LIGHT[light_of(estimator.trust_)]
+    return estimator._family(len(estimator.classes_)).name
 
 
 def summary(estimator: BayesianClassifier) -> dict[str, Any]:
     """Return what is known of a fitted model, for JSON."""
-    trust = estimator.trust_
-    diagnosis = trust.diagnosis if isinstance(trust, Verdict) else None
+    continuum: Continuum | None = getattr(estimator.model_, "continuum", None)
     return {
         "model": model_name(estimator),
         "classes": estimator.classes_,
         "features": list(estimator._names()),
-        "method": estimator.inference_,
-        "verdict": trust.verdict,
-        "light": light(estimator),
-        "reason": trust.reason,
-        "next_step": in_options(trust.next_step),
-        "pareto_k": trust.pareto_k,
-        "ess_fraction": trust.ess_fraction,
+        **verdict_summary(estimator.inference_, estimator.trust_),
         "log_evidence": estimator.log_evidence_,
         "log_evidence_error": estimator.log_evidence_error_,
-        "diagnostics": None if diagnosis is None else _figures(diagnosis),
-        "continuum": continuum_figures(estimator.continuum_) if isinstance(estimator, BayesianRDA) else None,
+        "continuum": None if continuum is None else continuum_figures(continuum),
+    }
+
+
+def verdict_summary(method: str, verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict and its figures, for JSON."""
+    return {
+        "method": method,
+        "verdict": verdict.verdict,
+        "light": verdict.light,
+        "reason": verdict.reason,
+        "next_step": in_options(verdict.next_step),
+        "pareto_k": verdict.pareto_k,
+        "ess_fraction": verdict.ess_fraction,
+        "diagnostics": None if verdict.diagnosis is None else _figures(verdict.diagnosis),
     }
 
 
@@ -168,11 +162,11 @@ def continuum_figures(continuum: Continuum) -> dict[str, Any]:
 def show_fit(estimator: BayesianClassifier) -> None:
     """Print the verdict on a fitted model, and the figures behind it."""
     trust = estimator.trust_
-    diagnosis = trust.diagnosis if isinstance(trust, Verdict) else None
+    diagnosis = trust.diagnosis
     classes, d = len(estimator.classes_), estimator.n_features_in_
     show(f"{model_name(estimator)}, {classes} classes, {d} features, fitted by: {estimator.inference_}")
     word = trust.verdict if diagnosis is None else f"{trust.verdict}, {diagnosis.verdict}"
-    show_verdict(light(estimator), word, in_options(f"{trust.reason} {trust.next_step}"))
+    show_verdict(trust.light, word, in_options(f"{trust.reason} {trust.next_step}"))
     facts = {"log evidence": _with_error(estimator.log_evidence_, estimator.log_evidence_error_)}
     if diagnosis is not None:
         facts |= {name: _shown(value) for name, value in _worst_figures(diagnosis).items()}
@@ -180,8 +174,8 @@ def show_fit(estimator: BayesianClassifier) -> None:
         facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
         facts["effective share of its draws"] = number(trust.ess_fraction, 2)
     show_facts({name: value for name, value in facts.items() if value != "–"})
-    if isinstance(estimator, BayesianRDA):
-        show(estimator.continuum_.sentence)
+    if hasattr(estimator.model_, "continuum"):
+        show(estimator.model_.continuum.sentence)
     if diagnosis is not None:
         show("")
         worst = diagnosis.worst()

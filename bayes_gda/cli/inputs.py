@@ -16,6 +16,7 @@ from bayes_gda.data.files import read_frame
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import columns_hint, listed
 from bayes_gda.errors import DataError
+from bayes_gda.families.base import family_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +50,15 @@ class TableOptions:
         columns = [("--categorical", name) for name in self.categorical] + [("--drop", name) for name in self.drop]
         gaps = [("--missing", self.missing)] if self.missing != "error" else []
         return tuple(word for pair in columns + gaps for word in pair)
+
+
+def model_names(texts: Sequence[str] | None, option: str) -> tuple[str, ...] | None:
+    """Return the names of models, given with commas or one by one, or raise if one is none of a model."""
+    names = [name.strip() for text in texts or () for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in family_names():
+            raise DataError(f"`{option}` must be out of {', '.join(family_names())}; got {name!r}.")
+    return tuple(dict.fromkeys(names)) or None
 
 
 # ── Tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────

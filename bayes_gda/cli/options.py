@@ -6,17 +6,6 @@ from typing import Annotated
 import typer
 
 
-class Model(StrEnum):
-    """The models."""
-
-    lda = "lda"
-    qda = "qda"
-    naive = "naive"
-    rda = "rda"
-    logistic = "logistic"
-    softmax = "softmax"
-
-
 class Inference(StrEnum):
     """The methods."""
 

@@ -5,20 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.cli.fits import model_name
+from bayes_gda.cli.fits import gap_takers, model_name
 from bayes_gda.cli.inputs import Costs
 from bayes_gda.cli.outputs import Advance
 from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.validate import columns_hint
 from bayes_gda.errors import DataError
-from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.base import BayesianClassifier
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# The models that integrate out what is missing, and know how far out a row lies.
-GENERATIVE = (BayesianLDA, BayesianQDA, BayesianNaiveGaussian)
 # Rows between two looks at the clock and at Ctrl-C; with 4000 draws a second or so.
 BLOCK = 2000
 
@@ -88,7 +85,7 @@ def predict_rows(
         i = int(gaps.argmax())
         feature = encoding.feature_names[int(np.isnan(X[i]).argmax())]
         more = f", and {gaps.sum() - 1} more rows have gaps" if gaps.sum() > 1 else ""
-        use = ", or --missing use to predict from what they have" if isinstance(estimator, GENERATIVE) else ""
+        use = ", or --missing use to predict from what they have" if estimator._takes_gaps else ""
         raise DataError(
             f"Row {i + 1} has no value for {feature!r}{more}. Fill them in, or use --missing blank to leave the "
             f"predictions of such rows empty{use}."
@@ -100,9 +97,10 @@ def predict_rows(
     for name in options.keep:
         out[name] = frame[name].to_numpy()
     answers = _answers(estimator, complete[~gaps], options, advance)
-    if options.novel is not None and isinstance(estimator, GENERATIVE):
+    if options.novel is not None:
         # All rows at once, as the threshold is found by simulation for each pattern of gaps.
-        found = estimator.novelty(complete[~gaps], options.novel)
+        able: Any = estimator
+        found = able.novelty(complete[~gaps], options.novel)
         answers |= {"novel": _objects(found.novel.tolist()), "tail_probability": found.largest}
     if options.worth:
         answers |= _measure_next(estimator, complete[~gaps], encoding, options)
@@ -120,16 +118,16 @@ def _check_able(estimator: BayesianClassifier, options: PredictOptions) -> None:
     """Raise if the model cannot do what is asked."""
     asked = {"--missing use": options.missing == "use", "--novel": options.novel is not None, "--worth": options.worth}
     names = [name for name, given in asked.items() if given]
-    if names and not isinstance(estimator, GENERATIVE):
+    if names and not estimator._takes_gaps:
         raise DataError(
-            f"`{names[0]}` is for lda, qda and naive; got a model of {model_name(estimator)}. Fit one of these."
+            f"`{names[0]}` is for {gap_takers()}; got a model of {model_name(estimator)}. Fit one of these."
         )
 
 
 def _measure_next(estimator: BayesianClassifier, X: Any, encoding: Encoding, options: PredictOptions) -> dict[str, Any]:
     """Return for each row the missing raw column that is worth most, if any is, and by how much."""
-    assert isinstance(estimator, GENERATIVE)
-    worth = estimator.worth_measuring(X, None if options.costs is None else options.costs.matrix)
+    able: Any = estimator
+    worth = able.worth_measuring(X, None if options.costs is None else options.costs.matrix)
     gain = np.nan_to_num(worth, nan=0.0)  # what is known is worth nothing
     best = gain.argmax(axis=1)
     most = gain[np.arange(len(gain)), best]

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayes_gda.cli.fits import GAUSSIAN, FitOptions, fit_model, make_estimator
+from bayes_gda.cli.fits import FitOptions, fit_model, make_estimator
 from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
 from bayes_gda.data.columns import Encoding
 from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.families.base import get_family
 
 # A file of more than this share of the memory is read in batches: text takes up to four times its size as a data frame,
 # and a fit holds its rows once more.
@@ -61,7 +62,7 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
     Parameters
     ----------
     name
-        One of lda, qda, naive, rda, logistic and softmax.
+        Name of a family.
     source
         A file or a folder of Parquet files; with a cluster as its workers see it.
     options, how
@@ -79,7 +80,7 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
         raise DataError(f"`--cluster` must be an address such as tcp://10.0.0.1:8786; got {cluster!r}.")
     if cluster is None and Path(source).is_dir() and not any(path.is_file() for path in Path(source).rglob("[!._]*")):
         raise DataError(f"The folder {source!r} holds no Parquet files. Check the path.")
-    methods = ("auto", "exact") if name in (*GAUSSIAN, "rda") else ("auto", "laplace")
+    methods = ("auto", "exact") if get_family(name).kind == "generative" else ("auto", "laplace")
     if how.inference not in methods:
         raise DataError(
             f"`--inference` must be {' or '.join(methods)} for {name} on a table read in batches; got "

@@ -8,14 +8,14 @@ x, so weights can be mapped back to the original units exactly.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import Self
 
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen
-from bayes_gda.data.validate import LARGEST, SMALLEST, check_size
+from bayes_gda.data.validate import CONSTANT, LARGEST, SMALLEST, check_size
 from bayes_gda.errors import DataError
 
 # A monomial is the sorted tuple of its factors' columns: () is 1, (0,) is x₀, (0, 1) is x₀x₁, (1, 1) is x₁².
@@ -233,3 +233,49 @@ def _call(function: Callable[[Floats], Floats], X: Floats) -> Floats:
     if not np.isfinite(out).all():
         raise DataError("The feature function returned NaN or inf.")
     return out
+
+
+# How a feature map is asked for: one that is fitted, a degree, a row-wise function, or the features themselves.
+FeatureSpec = FeatureMap | int | Callable[[Floats], Floats] | None
+
+
+def fit_features(
+    X: Floats, names: tuple[str, ...], spec: FeatureSpec, *, standardize: bool, weight: Floats | None = None
+) -> FeatureMap:
+    """Fit a feature map to weighted rows.
+
+    Parameters
+    ----------
+    X, names
+        (n, d) features and their distinct names.
+    spec
+        A fitted map, returned as it is; a degree; a row-wise function; None for the features themselves.
+    standardize
+        Whether to centre and scale columns. A constant one, as a fold of a cross-validation may have by chance, is
+        centred and left at scale 1: its weight is what the prior says.
+    weight
+        (n,) weights: a row of weight 2 counts as two. None is 1 for all.
+    """
+    if isinstance(spec, FeatureMap):
+        if len(spec.feature_names) != len(names):
+            raise DataError(
+                f"`features` maps {len(spec.feature_names)} features; `X` has {len(names)}. Fit it to these rows."
+            )
+        return spec
+    degree, function = (1, spec) if callable(spec) else (1 if spec is None else spec, None)
+    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
+        raise DataError(f"`features` must be a FeatureMap, a degree, a function or None; got {spec!r}.")
+    raw = FeatureMap.fit(X, names, degree=int(degree), function=function, standardize=False)
+    if not standardize:
+        return raw
+    inner = raw.inner if function is not None else _weighted_center_and_scale(X, weight)
+    scaled = replace(raw, inner=inner)
+    if raw.plain:
+        return scaled
+    return replace(scaled, outer=_weighted_center_and_scale(scaled(X)[:, 1:], weight))
+
+
+def _weighted_center_and_scale(Z: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    center = np.average(Z, axis=0, weights=weight)
+    scale = np.sqrt(np.average((Z - center) ** 2, axis=0, weights=weight))
+    return frozen(center), frozen(np.where(scale > CONSTANT * np.abs(center), scale, 1.0))

@@ -11,11 +11,14 @@ import numpy as np
 
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
+from bayes_gda.data.table import Dataset
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
+# Groups that hold rows: the sampler saw pooled ones, in another order.
+ROW_GROUPS = ("log_likelihood", "observed_data", "constant_data")
 # The notation table of DESIGN.md: trailing dims of each variable, by its number of axes.
 DIMS: dict[tuple[str, int], tuple[str, ...]] = {
     ("pi", 1): ("class",),
@@ -86,3 +89,47 @@ def to_datatree(
     stamped = {"inference_library": "bayes_gda", "inference_library_version": __version__, **(attrs or {})}
     posterior = xr.Dataset(variables, coords=labels, attrs=stamped)
     return xr.DataTree.from_dict({"posterior": posterior})
+
+
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the names, with a number behind those that repeat an earlier one or `intercept`."""
+    seen, out = {"intercept"}, []
+    for name in names:
+        candidate, i = name, 2
+        while candidate in seen:
+            candidate, i = f"{name} ({i})", i + 1
+        seen.add(candidate)
+        out.append(candidate)
+    return tuple(out)
+
+
+def named_tree(tree: "xr.DataTree", variables: tuple[str, ...], coords: dict[str, list[str]]) -> "xr.DataTree":
+    """Return the tree with the user's names, of the posterior only `variables`, and no groups that hold rows."""
+    posterior = tree["posterior"].to_dataset()
+    draws = {name: posterior[name].values.reshape(-1, *posterior[name].shape[2:]) for name in variables}
+    named = to_datatree(draws, coords, chains=posterior.sizes["chain"], attrs=posterior.attrs)
+    for group, node in tree.children.items():
+        if group != "posterior" and group not in ROW_GROUPS:
+            named[group] = type(tree)(node.to_dataset())
+    return named
+
+
+def draws_of(tree: "xr.DataTree") -> dict[str, Floats]:
+    """Return the variables of the posterior (chains·draws, …), chain after chain."""
+    posterior = tree["posterior"].to_dataset()
+    return {str(name): x.values.reshape(-1, *x.shape[2:]) for name, x in posterior.data_vars.items()}
+
+
+def add_rows(tree: "xr.DataTree", rows: Dataset, log_likelihood: Floats | None) -> None:
+    """Add the rows as they were given, their fingerprint, and their log likelihood (S, n) if it is known."""
+    import xarray as xr
+
+    posterior = tree["posterior"].to_dataset()
+    if log_likelihood is not None:
+        shape = (posterior.sizes["chain"], posterior.sizes["draw"], -1)
+        values = {"y": (("chain", "draw", "row"), log_likelihood.reshape(shape))}
+        tree["log_likelihood"] = xr.DataTree(xr.Dataset(values, coords={d: posterior[d] for d in ("chain", "draw")}))
+    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", rows.y)}))
+    features = xr.Dataset({"X": (("row", "feature"), rows.X)}, coords={"feature": list(rows.feature_names)})
+    tree["constant_data"] = xr.DataTree(features)
+    tree["posterior"].attrs["fingerprint"] = rows.fingerprint

@@ -23,6 +23,8 @@ type Missing = Literal["error", "drop", "keep"]
 # The largest value of a feature, and its least spread. A new row may then lie 1e130 spreads away from all others; the
 # square of that, and the counts and determinants that go with it, are still doubles, which end at 1.8e308.
 LARGEST, SMALLEST = 1e65, 1e-65
+# The computed standard deviation of a constant column of value v is a few ulps of v.
+CONSTANT = 1e-12
 
 # -- columns -----------------------------------------------------------------------------------------------------------
 

@@ -7,26 +7,25 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from bayes_gda.checks import Floats, finite
 from bayes_gda.data.gaps import has_gaps
-from bayes_gda.data.labels import coordinates, to_datatree
+from bayes_gda.data.labels import distinct, to_datatree
 from bayes_gda.data.large.batches import Source
-from bayes_gda.data.validate import check_size
+from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import check_range, check_size
 from bayes_gda.errors import DataError, InferenceWarning
 from bayes_gda.estimators.display import fitted_html
 from bayes_gda.estimators.tables import source_of
-from bayes_gda.families.classifier import FittedClassifier
-from bayes_gda.families.gaussian.generative import GenerativeClassifier
-from bayes_gda.families.linear.links import EntropySplit
-from bayes_gda.fitting.defaults import Rows, distinct, pool
-from bayes_gda.methods.importance.trust import Trust
-from bayes_gda.methods.ladder import Fit, SampledProblem, Settings, Verdict, fit
+from bayes_gda.families.base import Family
+from bayes_gda.methods.density import COORDINATES
+from bayes_gda.methods.ladder import Fit, Settings, fit, seed_of
+from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.decisions import Decisions
+from bayes_gda.prediction.fitted import EntropySplit, FittedModel
 from bayes_gda.prediction.shift import ClassPriorEstimate, estimate_class_prior
 
 if TYPE_CHECKING:
@@ -45,17 +44,17 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     """
 
     classes_: NDArray[Any]
-    model_: FittedClassifier
+    model_: FittedModel
     prior_: Any
     inference_: str
-    trust_: Trust | Verdict
+    trust_: Verdict
     log_evidence_: float
     log_evidence_error_: float
     seed_: int
     n_features_in_: int
 
-    # Whether missing values (NaN) are integrated out, in `fit` and in predictions.
-    _takes_gaps: ClassVar[bool] = False
+    # What `fit` leaves behind beside the attributes above, and its type, for the store.
+    _stored: ClassVar[dict[str, Any]] = {}
 
     # The parameters that all subclasses have; each sets them in its own __init__, as scikit-learn wants.
     inference: Any
@@ -89,29 +88,31 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         if table is not None:
             return self.fit_batches(table)
         X, y = self._validated(X, y)
-        rows = self._rows(X, y, sample_weight)
-        self._fit_rows(pool(rows) if self._may_sample else rows)
+        self._fit_rows(*self._rows(X, y, sample_weight))
         return self
 
-    @property
-    def _may_sample(self) -> bool:
-        """Whether the fit may run a chain, which blows up differences by rounding."""
-        return self.inference in ("auto", "mcmc")
+    def _family(self, K: int) -> type[Family]:
+        """Return the family of the model, for K classes."""
+        raise NotImplementedError
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _bind(self, data: Dataset) -> Family:
+        """Join the family with rows and the prior that the parameters state."""
+        return self._family(data.K).bind(data, getattr(self, "prior", None))
+
+    @property
+    def _takes_gaps(self) -> bool:
+        """Whether missing values (NaN) are integrated out, in `fit` and in predictions."""
+        return self._family(2).takes_gaps
+
+    def _fit_rows(self, data: Dataset, classes: NDArray[Any]) -> None:
         """Fit to checked rows by the method asked for, or by the fastest one that holds."""
-        seed = self._new_seed()
-        problem, prior = self._problem(rows)
-        fitted = fit(problem, self._settings(self.inference, seed))
-        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
-        self._keep(fitted, rows)
+        settings = self._settings(self.inference, seed_of(self.random_state))
+        data = self._family(data.K).prepare(data, self.inference, getattr(self, "prior", None))
+        self._keep(fit(self._bind(data), settings), classes, settings.random_seed)
 
     def fit_batches(self, batches: Source) -> Self:
         """Fit to a table larger than memory, in passes over its rows."""
         raise NotImplementedError
-
-    def _new_seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _settings(self, inference: Any, seed: int) -> Settings:
         return Settings(inference, self.draws, self.chains, self.sampler, seed, self.progress)
@@ -130,7 +131,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             rows = gaps.any(axis=1).sum()
             raise DataError(f"`X` has missing values (NaN) in {rows} of {len(X)} rows, such as in {column!r}; {rule}")
 
-    def _rows(self, X: Floats, y: Any, sample_weight: Any) -> Rows:
+    def _rows(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
         X, y, weight = self._present(X, y, sample_weight)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -138,9 +139,14 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 f"`y` has 1 class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes. "
                 "Add rows of another class."
             )
-        return Rows(X, codes.astype(np.intp), classes, weight, self._names())
+        return self._dataset(X, codes.astype(np.intp), classes, weight), classes
 
-    def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Rows:
+    def _dataset(self, X: Floats, y: NDArray[np.intp], classes: NDArray[Any], weight: Floats | None) -> Dataset:
+        names = self._names()
+        check_range(X, names)
+        return Dataset.of_checked(X, y, names, tuple(classes.tolist()), weight)
+
+    def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
         """Rows of one batch among others: of the classes known, or those announced, or else those it has."""
         _check_targets(y)
         X, y, weight = self._present(X, y, sample_weight)
@@ -168,16 +174,17 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
                 "Announce all with partial_fit(…, classes=…) at the first call."
             )
         codes = np.array([code[label] for label in labels.tolist()], dtype=np.intp)[inverse]
-        return Rows(X, codes, known, weight, self._names())
+        return self._dataset(X, codes, known, weight), known
 
-    def _table_rows(self, batches: Source, X: Floats, codes: NDArray[np.intp]) -> Rows:
+    def _table_rows(self, batches: Source, X: Floats, codes: NDArray[np.intp]) -> tuple[Dataset, NDArray[Any]]:
         """Rows of a table; the number of its features, and their names if it has any, become the estimator's."""
         if batches.layout.named:
             self.feature_names_in_ = np.array(batches.feature_names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_  # of an earlier fit
         self.n_features_in_ = len(batches.feature_names)
-        return Rows(X, codes, np.array(batches.class_names), None, self._names())
+        classes = np.array(batches.class_names)
+        return self._dataset(X, codes, classes, None), classes
 
     def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
         """Return the rows of positive weight, with their labels and weights."""
@@ -199,16 +206,14 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         numbered = [f"x{j + 1}" for j in range(self.n_features_in_)]
         return distinct([str(name) for name in getattr(self, "feature_names_in_", numbered)])
 
-    def _problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
-        """Return the model with its data, and the prior in use."""
-        raise NotImplementedError
-
-    def _keep(self, fitted: Fit, rows: Rows) -> None:
-        self.model_, self.inference_, self.trust_ = fitted.model, fitted.method, fitted.trust
-        self.log_evidence_, self.log_evidence_error_ = fitted.log_evidence, fitted.log_evidence_error
+    def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
+        """Take over what was fitted; a fit that failed has left the estimator as it was."""
+        self.classes_, self.prior_, self.seed_ = classes, fitted.family.prior, seed
+        self.model_, self.inference_, self.trust_ = fitted.model, fitted.chosen, fitted.verdict
+        self.log_evidence_, self.log_evidence_error_ = fitted.log_evidence
         self._tree = fitted.tree
-        if fitted.n_iter is not None:
-            self.n_iter_ = fitted.n_iter
+        if fitted.gaussian is not None and fitted.tree is None:
+            self.n_iter_ = fitted.gaussian.info.n_iter
         elif hasattr(self, "n_iter_"):
             del self.n_iter_  # of an earlier fit by another method
 
@@ -326,15 +331,14 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """The posterior as an ArviZ DataTree; drawn when it is first asked for, unless it was sampled."""
         check_is_fitted(self, "model_")
         if self._tree is None:
-            draws = self.model_.draw_variables(self._size, random_seed=self.seed_)
+            drawn = self.model_.draw_variables(self._size, random_seed=self.seed_)
+            draws = {name: values for name, values in drawn.items() if name != COORDINATES}
             attrs = {"method": self.inference_, "random_seed": self.seed_}
             self._tree = to_datatree(draws, self._coords(), chains=self.chains, attrs=attrs)
         return self._tree
 
     def _coords(self) -> dict[str, list[str]]:
-        if isinstance(self.model_, GenerativeClassifier):
-            return coordinates(class_names=self.classes_.tolist(), feature_names=self._names())
-        return coordinates(class_names=self.classes_.tolist(), coefficient_names=self.model_.features.names)
+        return self._family(len(self.classes_)).model_coords(self.model_, self.classes_.tolist(), self._names())
 
     def summary(self, prob: float = 0.9) -> "pd.DataFrame":
         """Return a table of the parameters: mean, sd, a central interval, and ESS and R-hat if they were sampled.
@@ -357,7 +361,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         }
         columns = ["mean", "sd", f"{100 * low:g}%", f"{100 * high:g}%"]
         table = pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis("parameter")
-        diagnosis = self.trust_.diagnosis if isinstance(self.trust_, Verdict) else None
+        diagnosis = self.trust_.diagnosis
         if diagnosis is not None:
             table = table.join(diagnosis.table[["ess_bulk", "ess_tail", "r_hat"]])
         return table

@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.families.gaussian.generative import GenerativeClassifier
-from bayes_gda.methods.importance.trust import verdict_html
-from bayes_gda.methods.ladder import light_of
+from bayes_gda.display import verdict_html
 
 if TYPE_CHECKING:
     from bayes_gda.estimators.base import BayesianClassifier
@@ -23,13 +21,13 @@ def fitted_html(estimator: "BayesianClassifier") -> str:
     more = f" and {len(labels) - LISTED} more" if len(labels) > LISTED else ""
     lines: dict[str, str] = {
         "inference": escape(estimator.inference_),
-        "verdict": verdict_html(trust.verdict, trust.reason, trust.next_step, light_of(trust)),
+        "verdict": verdict_html(trust.verdict, trust.reason, trust.next_step, trust.light),
         "log evidence": _evidence(estimator),
         "classes": escape(", ".join(labels[:LISTED]) + more),
         "features": str(estimator.n_features_in_),
     }
     model: Any = estimator.model_
-    if isinstance(model, GenerativeClassifier):
+    if hasattr(model, "moments"):
         lines["rows"] = f"{model.moments.n:g}"
     body = "".join(
         f'<tr><th style="text-align:left">{name}</th><td style="text-align:left">{value}</td></tr>'

@@ -5,23 +5,15 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.gaps import has_gaps
-from bayes_gda.data.moments import Moments
-from bayes_gda.errors import DataError
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
 from bayes_gda.families.gaussian.novelty import Novelty, detect_novelty
-from bayes_gda.fitting.defaults import Rows
-from bayes_gda.fitting.generative import GaussianProblem
-from bayes_gda.fitting.incomplete import IncompleteProblem, default_incomplete_prior
-from bayes_gda.methods.ladder import Inference, SampledProblem
-from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.methods.ladder import Inference
+from bayes_gda.priors import LKJ, NIG, NIW
 
 
 class _Gaussian(Streaming):
-    """What the three have in common; they differ in `_covariance` and the conjugate family of their prior."""
-
-    _takes_gaps = True
+    """What the three have in common; they differ in their family."""
 
     def __init__(
         self,
@@ -41,29 +33,6 @@ class _Gaussian(Streaming):
         self.sampler = sampler
         self.random_state = random_state
         self.progress = progress
-
-    @property
-    def _may_sample(self) -> bool:
-        """Only by MCMC, or with a prior that is not conjugate."""
-        return super()._may_sample and (self.inference == "mcmc" or isinstance(self.prior, LKJ))
-
-    def _problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
-        if has_gaps(rows.X):
-            return self._incomplete_problem(rows.original or rows)
-        moments = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
-        prior = self._prior_for(moments)
-        return GaussianProblem(self._covariance, rows, moments, prior, Dirichlet().vector(rows.K)), prior
-
-    def _incomplete_problem(self, rows: Rows) -> tuple[SampledProblem, Any]:
-        if rows.weight is not None and not (rows.weight == 1).all():
-            odd = rows.weight[rows.weight != 1][0]
-            raise DataError(
-                f"`sample_weight` must be 0 or 1 where `X` has missing values; got {odd:g}. Repeat the rows instead, "
-                "or leave out the incomplete ones."
-            )
-        prior = default_incomplete_prior(rows, self._conjugate) if self.prior is None else self.prior
-        prior = self._check_prior(prior)
-        return IncompleteProblem(self._covariance, rows, prior, Dirichlet().vector(rows.K)), prior
 
     def novelty(self, X: Any, false_alarm: float = 0.01) -> Novelty:
         """Say which rows (n, d) are like nothing that the model has seen: far out for every class.
@@ -150,7 +119,7 @@ class BayesianLDA(_Gaussian):
     data augmentation (`mcmc`), which needs the conjugate prior. Values are taken to be missing at random.
     """
 
-    _covariance = "shared"
+    _name = "lda"
 
 
 class BayesianQDA(_Gaussian):
@@ -203,7 +172,7 @@ class BayesianQDA(_Gaussian):
     data augmentation (`mcmc`), which needs the conjugate prior. Values are taken to be missing at random.
     """
 
-    _covariance = "own"
+    _name = "qda"
 
 
 class BayesianNaiveGaussian(_Gaussian):
@@ -256,5 +225,4 @@ class BayesianNaiveGaussian(_Gaussian):
     taken to be missing at random.
     """
 
-    _covariance = "diagonal"
-    _conjugate = NIG
+    _name = "naive"

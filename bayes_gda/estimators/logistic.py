@@ -4,14 +4,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bayes_gda.checks import Floats, frozen, positive
-from bayes_gda.data.features import FeatureMap
-from bayes_gda.errors import DataError, PriorError
+from bayes_gda.checks import Floats
+from bayes_gda.data.features import FeatureSpec
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
 from bayes_gda.estimators.online import Online
-from bayes_gda.families.linear.mode import empirical_bayes, with_prior_scale
-from bayes_gda.fitting.defaults import FeatureSpec, Rows, fit_features
-from bayes_gda.fitting.regressions import Design, HierarchicalProblem, WeightsProblem
-from bayes_gda.methods.ladder import Inference, Problem
+from bayes_gda.families.linear.family import Linear
+from bayes_gda.methods.ladder import Inference
 from bayes_gda.priors import HierarchicalScale, Normal
 
 
@@ -126,53 +125,12 @@ class BayesianLogisticRegression(Online):
             )
         return X[complete], y[complete], None if weight is None else weight[complete]
 
-    def _problem(self, rows: Rows) -> tuple[Problem, Any]:
-        features = fit_features(rows, self.features, standardize=self.standardize)
-        prior = self._stated_prior(features)
-        proper = isinstance(prior, HierarchicalScale) or prior.is_proper
-        Phi = np.ascontiguousarray(features(rows.X))
-        design = Design(rows, features, Phi, reference=rows.K > 2 and not proper)
-        if isinstance(prior, HierarchicalScale):
-            if not features.intercept:
-                raise PriorError(
-                    "A hierarchical scale needs a feature map with an intercept. Fit it with intercept=True."
-                )
-            return HierarchicalProblem(design, prior), prior
-        if self.prior is None and self.prior_scale == "empirical-bayes":
-            prior = _greatest_evidence(design, prior)
-        return WeightsProblem(design, prior), prior
-
-    def _stated_prior(self, features: FeatureMap) -> Normal | HierarchicalScale:
-        """Return the prior that the parameters state; for empirical Bayes, where its search begins."""
-        if self.prior is not None:
-            if not isinstance(self.prior, (Normal, HierarchicalScale)):
-                raise PriorError(f"`prior` must be Normal, HierarchicalScale or None; got {self.prior!r}.")
-            return self.prior
-        if self.prior_scale == "hierarchical":
-            return HierarchicalScale(intercept_scale=self.intercept_scale)
-        m, scale = len(features.names), self.prior_scale
-        if scale == "empirical-bayes":
-            if not features.intercept:
-                raise PriorError("Empirical Bayes needs a feature map with an intercept. Fit it with intercept=True.")
-            scale = 1.0
-        if isinstance(scale, str):
-            raise PriorError(
-                f"`prior_scale` must be a number, 'hierarchical' or 'empirical-bayes'; got {self.prior_scale!r}."
-            )
-        slopes = _one_number("prior_scale", scale)
-        intercept = _one_number("intercept_scale", self.intercept_scale) if features.intercept else slopes
-        return Normal(scale=frozen([intercept, *[slopes] * (m - 1)]))
-
-
-def _greatest_evidence(design: Design, prior: Normal) -> Normal:
-    """Return the prior with the slopes' scale that maximises the Laplace evidence."""
-    target = design.target(prior)
-    scale, _ = empirical_bayes(lambda s: with_prior_scale(target, s), names=design.weight_names())
-    return with_prior_scale(target, scale).prior
-
-
-def _one_number(name: str, value: Any) -> float:
-    array: Floats = positive(name, value, infinite=True)
-    if array.ndim:
-        raise PriorError(f"`{name}` must be one number; got shape {array.shape}. Give Normal(scale=…) as `prior`.")
-    return float(array)
+    def _bind(self, data: Dataset) -> Linear:
+        return self._family(data.K).bind(
+            data,
+            self.prior,
+            features=self.features,
+            standardize=self.standardize,
+            prior_scale=self.prior_scale,
+            intercept_scale=self.intercept_scale,
+        )

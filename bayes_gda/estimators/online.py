@@ -6,30 +6,25 @@ Each batch is seen once. Its curvature is kept as it was at the mode of its day,
 against fitting all rows at once, and it is the smaller the larger the first batches are.
 """
 
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.large.batches import Source
-from bayes_gda.errors import DataError, PriorError
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.classifier import RegressionClassifier
-from bayes_gda.families.gaussian.streaming import FilteredTarget
+from bayes_gda.families.linear.classifier import RegressionClassifier
+from bayes_gda.families.linear.family import FLAT, Linear, Logistic, Softmax
 from bayes_gda.families.linear.mode import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
-from bayes_gda.fitting.chunked import fit_chunked
-from bayes_gda.fitting.defaults import Rows
-from bayes_gda.fitting.regressions import Design, WeightsProblem, weigh_gaussian
-from bayes_gda.methods.importance.trust import Trust
-from bayes_gda.methods.ladder import Fit, fit
-from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo, laplace_approximation
+from bayes_gda.families.linear.passes import InPasses
+from bayes_gda.methods.ladder import Fit, fit, seed_of
+from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.priors import HierarchicalScale, Normal
 
-# Adds nothing: the Gaussian before stands in its place.
-_FLAT = Normal(scale=frozen(np.inf))
 # The inverse of a covariance from S draws of m weights is too large by S/(S − m − 2): ten a weight leave a tenth.
 DRAWS_PER_WEIGHT = 10
 
@@ -41,6 +36,13 @@ class Online(BayesianClassifier):
     prior_: Normal | HierarchicalScale
     features_: FeatureMap
     n_samples_seen_: float
+    _stored: ClassVar[dict[str, Any]] = {"model_": RegressionClassifier, "prior_": Normal | HierarchicalScale}
+
+    def _family(self, K: int) -> type[Linear]:
+        return Logistic if K == 2 else Softmax
+
+    def _bind(self, data: Dataset) -> Linear:
+        raise NotImplementedError
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None, sample_weight: Any = None) -> Self:
         """Learn one more batch of rows X (n, d) with labels y (n,) by the online Laplace approximation.
@@ -72,9 +74,12 @@ class Online(BayesianClassifier):
         first = not hasattr(self, "model_")
         self._check_laplace("partial_fit")
         X, y = self._validated(X, y, reset=first)
-        rows = self._batch(X, y, classes, sample_weight)
+        rows, labels = self._batch(X, y, classes, sample_weight)
         if first:
-            self._begin(rows)
+            family = self._bind(rows)
+            family.require_gaussian_prior()
+            settings = self._settings("laplace", seed_of(self.random_state))
+            self._keep(fit(family, settings), labels, settings.random_seed)
         else:
             self._go_on(rows)
         return self
@@ -93,15 +98,13 @@ class Online(BayesianClassifier):
             The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
         self._check_laplace("fit_batches")
-        seed = self._new_seed()
+        seed = seed_of(self.random_state)
         size = max(SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT * len(batches.feature_names) * batches.K)
-        some = batches.sample(size, random_seed=seed)
-        rows = self._table_rows(batches, some.X, some.y)
-        part, prior = self._gaussian_problem(rows)
-        fitted = fit_chunked(batches, part, some.count, self._settings(self.inference, seed))
-        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
-        self._keep(fitted, rows)
-        self.n_samples_seen_ = float(some.count.sum())
+        part = batches.sample(size, random_seed=seed)
+        rows, labels = self._table_rows(batches, part.X, part.y)
+        family = InPasses.of(self._bind(rows), batches, part.count)
+        self._keep(fit(family, self._settings(self.inference, seed)), labels, seed)
+        self.n_samples_seen_ = float(part.count.sum())
         return self
 
     def _check_laplace(self, method: str) -> None:
@@ -110,83 +113,36 @@ class Online(BayesianClassifier):
                 f"`{method}` needs inference 'auto' or 'laplace'; got {self.inference!r}. Use `fit` with all rows."
             )
 
-    def _gaussian_problem(self, rows: Rows) -> tuple[WeightsProblem, Normal]:
-        problem, prior = self._problem(rows)
-        if not (isinstance(problem, WeightsProblem) and problem.proper):
-            raise PriorError(
-                "A table in batches needs a Gaussian prior of finite scale, since one batch may not determine the "
-                "weights; got a flat or hierarchical one. Give `prior_scale` a number."
-            )
-        return problem, prior
-
-    def _begin(self, rows: Rows) -> None:
-        problem, prior = self._gaussian_problem(rows)
-        seed = self._new_seed()
-        fitted = fit(problem, self._settings("laplace", seed))
-        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
-        self._keep(fitted, rows)
-
-    def _go_on(self, rows: Rows) -> None:
+    def _go_on(self, rows: Dataset) -> None:
         model = self.model_
         if not hasattr(self, "n_samples_seen_"):
             raise DataError(
                 "This model does not say how many rows it has learnt, so that it cannot go on. Fit it again."
             )
         Phi = np.ascontiguousarray(model.features(rows.X))
-        design = Design(rows, model.features, Phi, model.reference)
-        problem = OnlineProblem(design, _FLAT, _gaussian(model))
-        fitted = fit(problem, self._settings("laplace", self.seed_))
-        assert isinstance(fitted.model, RegressionClassifier)
-        seen, new = self.n_samples_seen_, _total(rows)
-        shares = (seen * model.shares + new * rows.shares) / (seen + new)
-        together = replace(
-            fitted,
-            model=replace(fitted.model, shares=shares),
-            log_evidence=self.log_evidence_ + fitted.log_evidence,
-            log_evidence_error=self.log_evidence_error_ + fitted.log_evidence_error,
+        family = self._family(rows.K)(
+            rows, FLAT, features=model.features, Phi=Phi, reference=model.reference, before=_gaussian(model)
         )
-        self._keep(together, rows)
-        self.n_samples_seen_ = seen + new
+        step = fit(family, self._settings("laplace", self.seed_))
+        assert isinstance(step.model, RegressionClassifier)
+        seen, new = self.n_samples_seen_, rows.total_weight
+        shares = (seen * model.shares + new * rows.shares) / (seen + new)
+        value, error = step.log_evidence
+        evidence = {"corrected": (self.log_evidence_ + value, self.log_evidence_error_ + error)}
+        reason = f"Of the last batch alone, given the Gaussian before it: {step.verdict.reason}"
+        together = replace(
+            step,
+            models={"laplace": replace(step.model, shares=shares)},
+            verdict=replace(step.verdict, reason=reason),
+            evidence=evidence,
+        )
+        prior = self.prior_
+        self._keep(together, self.classes_, self.seed_)
+        self.prior_, self.n_samples_seen_ = prior, seen + new
 
-    def _keep(self, fitted: Fit, rows: Rows) -> None:
-        super()._keep(fitted, rows)
-        self.features_, self.n_samples_seen_ = self.model_.features, _total(rows)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OnlineProblem(WeightsProblem):
-    """A regression on one batch, with the Gaussian after the batches before in place of the prior.
-
-    Parameters
-    ----------
-    design, prior
-        The batch, and the flat prior.
-    before
-        The posterior of the batches before.
-    """
-
-    before: GaussianPosterior
-
-    @property
-    def proper(self) -> bool:
-        """The Gaussian before is the prior, and it can be normalised."""
-        return True
-
-    def laplace(self) -> GaussianPosterior:
-        """Return the Gaussian at the mode, looked for from the mode before."""
-        return laplace_approximation(self._target(), self.before.mean)
-
-    def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
-        """Weigh this step's Gaussian, by the probabilities of the batch."""
-        trust = weigh_gaussian(self._target(), posterior, self.design.predictor(), self.n, random_seed)
-        return replace(trust, reason=f"Of the last batch alone, given the Gaussian before it: {trust.reason}")
-
-    def log_density(self, w: Floats) -> Floats:
-        """Return the log posterior (S,) of weights (S, dim)."""
-        return self._target().log_density(w)
-
-    def _target(self) -> FilteredTarget:
-        return FilteredTarget(self.design.target(self.prior), self.before)
+    def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
+        super()._keep(fitted, classes, seed)
+        self.features_, self.n_samples_seen_ = self.model_.features, fitted.family.data.total_weight
 
 
 def _gaussian(model: RegressionClassifier) -> GaussianPosterior:
@@ -204,8 +160,3 @@ def _gaussian(model: RegressionClassifier) -> GaussianPosterior:
     return GaussianPosterior(
         model.draws.mean(axis=0), np.linalg.cholesky((H + H.T) / 2), np.nan, NewtonInfo(True, 0, 0.0)
     )
-
-
-def _total(rows: Rows) -> float:
-    """Rows, or the sum of their weights."""
-    return float(len(rows.X) if rows.weight is None else rows.weight.sum())

@@ -1,25 +1,18 @@
 """Regularised discriminant analysis as a scikit-learn classifier: the average between naive, LDA and QDA."""
 
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
 from bayes_gda.estimators.streaming import Generative
-from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.base import Family
+from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum, Grid
-from bayes_gda.fitting.defaults import Rows, pooled_covariance
-from bayes_gda.methods.ladder import Fit, Inference, Verdict
-from bayes_gda.priors import Dirichlet
-
-_TRUST = Verdict(
-    "exact",
-    "The average over the grid of models is exact; what their covariances are drawn towards is estimated from the same "
-    "rows (empirical Bayes), and charged to their evidence.",
-    "Use it.",
-    ess_fraction=1.0,
-)
+from bayes_gda.families.gaussian.family import RDA
+from bayes_gda.methods.ladder import Inference
 
 
 class BayesianRDA(Generative):
@@ -78,30 +71,28 @@ class BayesianRDA(Generative):
     inference: Inference = "exact"
     sampler: str = "pymc"
     progress: bool | None = False
+    _stored: ClassVar[dict[str, Any]] = {"model_": AveragedClassifier}
 
     def __init__(self, *, draws: int = 1000, chains: int = 4, random_state: Any = 0) -> None:
         self.draws = draws
         self.chains = chains
         self.random_state = random_state
 
-    def _fit_rows(self, rows: Rows) -> None:
+    def _family(self, K: int) -> type[Family]:
+        return RDA
+
+    def _fit_rows(self, data: Dataset, classes: NDArray[Any]) -> None:
         self._require_complete(
-            rows.X, "the moments of rows with gaps do not add up. Drop those rows, or use BayesianQDA."
+            data.X, "the moments of rows with gaps do not add up. Drop those rows, or use BayesianQDA."
         )
-        self._hold(Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight), rows, anew=True)
+        moments = Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight)
+        self._hold(moments, data, classes, anew=True)
+
+    def _of_moments(self, moments: Moments, rows: Dataset, *, anew: bool) -> Family:
+        return RDA(rows, Grid() if anew else self.prior_, moments=moments)
 
     @property
     def continuum_(self) -> Continuum:
         """The models between naive, LDA and QDA with their weights."""
         check_is_fitted(self, "model_")
         return self.model_.continuum
-
-    def _hold(self, moments: Moments, rows: Rows | None = None, *, anew: bool = False) -> None:
-        anew = anew or not hasattr(self, "model_")
-        rows = self._no_rows(moments.d) if rows is None else rows
-        grid = Grid() if anew else self.prior_
-        seed = self._new_seed() if anew else self.seed_
-        self._settings(self.inference, seed)  # checks draws and chains
-        model = AveragedClassifier(moments, Dirichlet().vector(moments.K), pooled_covariance(moments), grid)
-        self.classes_, self.prior_, self.seed_ = rows.classes, grid, seed
-        self._keep(Fit(model, "exact", _TRUST, model.continuum.log_mean_evidence, np.nan), rows)

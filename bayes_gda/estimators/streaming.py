@@ -20,16 +20,17 @@ from sklearn.utils.validation import check_is_fitted
 from bayes_gda.checks import Floats, positive
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.classifier import Covariance, GaussianClassifier
-from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.base import Family, get_family
+from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.families.gaussian.family import Gaussian
 from bayes_gda.families.gaussian.streaming import StreamingGaussian, StreamingNaive
-from bayes_gda.fitting.defaults import Rows, default_prior
-from bayes_gda.fitting.generative import GaussianProblem
-from bayes_gda.methods.ladder import fit
-from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.methods.ladder import fit, seed_of
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.priors import LKJ, NIG, NIW
 
 # A scatter matrix may have an eigenvalue below zero by so much of its scale before the rows were removed: sums over
 # 10⁶ rows round by some 1e-10 of it, and rows that were never learnt overshoot by their own size.
@@ -61,9 +62,9 @@ class Generative(BayesianClassifier):
         """
         first = not hasattr(self, "model_")
         X, y = self._validated(X, y, reset=first)
-        rows = self._complete_batch(X, y, classes, sample_weight)
-        part = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
-        self._hold(part if first else self._moments + part, rows)
+        rows, labels = self._complete_batch(X, y, classes, sample_weight)
+        part = Moments.from_arrays(rows.X, rows.y, rows.K, sample_weight=rows.weight)
+        self._hold(part if first else self._moments + part, rows, labels)
         return self
 
     def fit_batches(self, batches: Source) -> Self:
@@ -76,7 +77,7 @@ class Generative(BayesianClassifier):
         """
         moments = batches.moments()
         rows = self._table_rows(batches, np.empty((0, moments.d)), np.empty(0, dtype=np.intp))
-        self._hold(moments, rows, anew=True)
+        self._hold(moments, *rows, anew=True)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -118,8 +119,8 @@ class Generative(BayesianClassifier):
         """
         check_is_fitted(self, "model_")
         X, y = self._validated(X, y, reset=False)
-        rows = self._complete_batch(X, y, None, sample_weight)
-        part = Moments.from_arrays(rows.X, rows.codes, rows.K, sample_weight=rows.weight)
+        rows, _ = self._complete_batch(X, y, None, sample_weight)
+        part = Moments.from_arrays(rows.X, rows.y, rows.K, sample_weight=rows.weight)
         self._hold(_without(self._moments, part, self.classes_))
         return self
 
@@ -162,8 +163,25 @@ class Generative(BayesianClassifier):
         labels: NDArray[Any] = self.classes_[codes]
         return X, labels
 
-    def _hold(self, moments: Moments, rows: Rows | None = None, *, anew: bool = False) -> None:
-        """Make the model that of these moments; rows are needed where the classes are not known yet."""
+    def _hold(
+        self,
+        moments: Moments,
+        rows: Dataset | None = None,
+        classes: NDArray[Any] | None = None,
+        *,
+        anew: bool = False,
+    ) -> None:
+        """Make the model that of these moments; rows and classes are needed where the classes are not known yet."""
+        anew = anew or not hasattr(self, "model_")
+        classes = self.classes_ if classes is None else classes
+        names = self._names()
+        no_rows = Dataset.of_checked(np.empty((0, moments.d)), np.empty(0, np.intp), names, tuple(classes.tolist()))
+        family = self._of_moments(moments, no_rows if rows is None else rows, anew=anew)
+        settings = self._settings("exact", seed_of(self.random_state) if anew else self.seed_)
+        self._keep(fit(family, settings), classes, settings.random_seed)
+
+    def _of_moments(self, moments: Moments, rows: Dataset, *, anew: bool) -> Family:
+        """Join the family with moments, under the prior of before unless the model starts anew."""
         raise NotImplementedError
 
     @property
@@ -177,14 +195,12 @@ class Generative(BayesianClassifier):
             )
         return moments
 
-    def _complete_batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> Rows:
-        rows = self._batch(X, y, classes, sample_weight)
+    def _complete_batch(
+        self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any
+    ) -> tuple[Dataset, NDArray[Any]]:
+        rows, labels = self._batch(X, y, classes, sample_weight)
         self._require_complete(rows.X, "a batch needs complete rows. Use `fit` with all rows, which takes such values.")
-        return rows
-
-    def _no_rows(self, d: int) -> Rows:
-        """Return the classes and names that are known, without rows."""
-        return Rows(np.empty((0, d)), np.empty(0, dtype=np.intp), self.classes_, None, self._names())
+        return rows, labels
 
 
 class Streaming(Generative):
@@ -196,8 +212,13 @@ class Streaming(Generative):
     model_: GaussianClassifier
     prior_: NIW | NIG | LKJ
     prior: NIW | NIG | LKJ | None
-    _covariance: ClassVar[Covariance]
-    _conjugate: ClassVar[type[NIW] | type[NIG]] = NIW
+    _name: ClassVar[str]
+    _stored: ClassVar[dict[str, Any]] = {"model_": GaussianClassifier}
+
+    def _family(self, K: int) -> type[Gaussian]:
+        family = get_family(self._name)
+        assert issubclass(family, Gaussian)
+        return family
 
     def stream(self) -> StreamingGaussian | StreamingNaive:
         """Return the posterior as one that learns, removes and predicts single rows in O(d²) a class.
@@ -212,35 +233,21 @@ class Streaming(Generative):
             return StreamingNaive(model.posterior, count)
         raise PriorError(_needs_exact(self))
 
-    def _prior_for(self, moments: Moments) -> NIW | NIG | LKJ:
-        return self._check_prior(default_prior(moments, self._conjugate) if self.prior is None else self.prior)
-
-    def _check_prior(self, prior: NIW | NIG | LKJ) -> NIW | NIG | LKJ:
-        if not isinstance(prior, (self._conjugate, LKJ)):
-            kinds = f"{self._conjugate.__name__} or LKJ"
-            raise PriorError(f"`prior` of {type(self).__name__} must be {kinds} or None; got {prior!r}.")
-        return prior
-
-    def _hold(self, moments: Moments, rows: Rows | None = None, *, anew: bool = False) -> None:
-        anew = anew or not hasattr(self, "model_")
-        prior = self._prior_for(moments) if anew else self.prior_
-        if self.inference not in ("auto", "exact") or isinstance(prior, LKJ):
+    def _of_moments(self, moments: Moments, rows: Dataset, *, anew: bool) -> Family:
+        alpha = None if anew else self.model_.alpha
+        family = self._family(moments.K).of_moments(moments, rows, self.prior if anew else self.prior_, alpha)
+        if self.inference not in ("auto", "exact") or isinstance(family.prior, LKJ):
             raise PriorError(_needs_exact(self))
-        rows = self._no_rows(moments.d) if rows is None else rows
-        alpha = Dirichlet().vector(moments.K) if anew else self.model_.alpha
-        seed = self._new_seed() if anew else self.seed_
-        problem = GaussianProblem(self._covariance, rows, moments, prior, alpha)
-        fitted = fit(problem, self._settings("exact", seed))
-        assert isinstance(fitted.model, GaussianClassifier)
-        _check_definite(fitted.model.posterior)
-        self.classes_, self.prior_, self.seed_ = rows.classes, prior, seed
-        self._keep(fitted, rows)
+        exact = family.exact()
+        assert exact is not None
+        _check_definite(exact.model)
+        return family
 
 
 def _needs_exact(estimator: Streaming) -> str:
     return (
         "Streaming needs the exact posterior: "
-        f"{estimator._conjugate.__name__} as `prior`, or None, and inference 'auto' or 'exact'; "
+        f"{estimator._family(2).conjugate.__name__} as `prior`, or None, and inference 'auto' or 'exact'; "
         f"got {type(estimator.prior).__name__} and {estimator.inference!r}. Use `fit` with all rows."
     )
 
@@ -273,8 +280,10 @@ def _without(moments: Moments, part: Moments, classes: NDArray[Any]) -> Moments:
     return left
 
 
-def _check_definite(posterior: NIWPosterior | NIGPosterior | None) -> None:
+def _check_definite(model: FittedModel) -> None:
     """Raise if rounding after many removals outweighs a very weak prior."""
+    assert isinstance(model, GaussianClassifier)
+    posterior = model.posterior
     if isinstance(posterior, NIGPosterior):
         good = bool((posterior.b > 0).all())
     else:

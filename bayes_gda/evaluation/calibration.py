@@ -1,8 +1,9 @@
-"""How good forecasts of classes are, and how far their probabilities can be taken at their word.
+"""Scores, sharpness and calibration of predicted class probabilities.
 
-Scores and sharpness take probabilities `P` (n, K) and class codes `y` (n,). Calibration is a matter of one event at a
-time, with forecasts `p` (n,) and outcomes (n,) of 0 and 1: a class, by `one_class(P, y, k)`, or the most probable class
-being right, by `top_label(P, y)`, both in `reliability`. `calibration_table` has them all.
+Scores and sharpness take probabilities `P` (n, K) and class codes `y` (n,). Calibration is defined for one event at a
+time, with forecasts `p` (n,) and outcomes (n,) of 0 and 1: that a row is of class k, by `one_class(P, y, k)`, or that
+the most probable class is the true one, by `top_label(P, y)`, both in `reliability`. `calibration_table` returns all of
+these measures.
 
 References
 ----------
@@ -90,15 +91,15 @@ def paired_difference(a_rows: ArrayLike, b_rows: ArrayLike) -> tuple[float, floa
             mean = float(a.sum()) - float(b.sum())
             return mean, float("nan") if np.isnan(mean) else float("inf")
         d = a - b
-        mean, widest = float(d.mean()), float(np.abs(d).max())
-    if widest > LARGEST:
+        mean, largest = float(d.mean()), float(np.abs(d).max())
+    if largest > LARGEST:
         return mean, float("inf")
     return mean, float(d.std(ddof=1) / np.sqrt(len(d)))
 
 
 @dataclass(frozen=True, slots=True)
 class Sharpness:
-    """What forecasts promise, whatever happened: a calibrated forecaster expects these scores, and gets them.
+    """Scores that the forecasts expect of themselves; calibrated forecasts attain them on average.
 
     Parameters
     ----------
@@ -169,11 +170,12 @@ def binned_decomposition(p: ArrayLike, outcome: ArrayLike, *, bins: int = BINS) 
 
     This is exact for the binned forecast p̄_b, whose score is given; that of p differs by its spread within the bins.
     """
-    binned = _in_bins(tally(p, outcome), bins)
+    binned = _pool_bins(tally(p, outcome), bins)
     return _decompose(binned, binned.hits / binned.count)
 
 
 def _decompose(events: Events, recalibrated: Floats) -> Decomposition:
+    """Return the parts of the Brier score of `events`, given recalibrated forecasts (m,)."""
     weight, rate = events.count / events.n, events.rate
     gap = events.hits / events.count - recalibrated
     # S(p) − S(c) = Σ w [(p − c)² − 2(p − c)(h − c)], h the share of hits; below zero by rounding only.
@@ -187,6 +189,7 @@ def _decompose(events: Events, recalibrated: Floats) -> Decomposition:
 
 
 def _brier(events: Events) -> float:
+    """Return the mean of (p − z)² over the rows of `events`."""
     p, h, c = events.forecast, events.hits, events.count
     return float((h * (1 - p) ** 2 + (c - h) * p**2).sum() / events.n)
 
@@ -234,7 +237,7 @@ def calibration_error(
     Averaging within bins hides errors that cancel there; no correction brings these back.
     """
     events = tally(p, outcome)
-    cell = _bins(events, bins)
+    cell = _assign_bins(events, bins)
     n_b = np.bincount(cell, weights=events.count)
     weight = n_b / events.n
     gap = np.bincount(cell, weights=events.count * events.forecast - events.hits) / n_b
@@ -260,8 +263,8 @@ def classwise_error(
     return CalibrationError(*np.mean([astuple(error) for error in errors], axis=0).tolist())
 
 
-def _bins(events: Events, bins: int) -> Codes:
-    """Bin (m,) of each forecast, 0, 1, … without gaps: as many rows in each as ties admit, `bins` of them at most.
+def _assign_bins(events: Events, bins: int) -> Codes:
+    """Return the bin (m,) of each forecast: at most `bins`, 0, 1, … without gaps, as equally filled as ties admit.
 
     Edge b is the largest forecast not above the b/bins quantile, and belongs to the bin below: the bins of
     scikit-learn's `calibration_curve(strategy="quantile")`, but in whole numbers, where it may round a row away.
@@ -273,15 +276,16 @@ def _bins(events: Events, bins: int) -> Codes:
     return np.asarray(np.unique(cell, return_inverse=True)[1])
 
 
-def _in_bins(events: Events, bins: int) -> Events:
-    cell = _bins(events, bins)
+def _pool_bins(events: Events, bins: int) -> Events:
+    """Return one event per bin, with the mean forecast, the rows and the hits of the bin."""
+    cell = _assign_bins(events, bins)
     count = np.bincount(cell, weights=events.count)
     forecast = np.bincount(cell, weights=events.count * events.forecast) / count
     return Events(forecast, count, np.bincount(cell, weights=events.hits))
 
 
 def _expected_ece(events: Events, cell: Codes, resamples: int, random_seed: int) -> float:
-    """Mean ECE over labels drawn from the forecasts."""
+    """Return the mean ECE over sets of labels drawn from the forecasts: the bias of the ECE under calibration."""
     resamples = whole("resamples", resamples, 1)
     rows = events.count.astype(np.intp)
     p = np.repeat(events.forecast, rows)
@@ -344,19 +348,20 @@ def calibration_table(
     names = [str(k) for k in range(K)] if class_names is None else [str(name) for name in class_names]
     if len(names) != K:
         raise DataError(f"`class_names` must hold {K} names, one for each column of `P`; got {len(names)}.")
-    lines = [_line(*one_class(P, y, k), bins, random_seed) for k in range(K)]
-    every = {name: float(np.sum([line[name] for line in lines])) for name in lines[0]}
+    lines = [_event_scores(*one_class(P, y, k), bins, random_seed) for k in range(K)]
+    all_classes = {name: float(np.sum([line[name] for line in lines])) for name in lines[0]}
     rows = log_score_rows(P, y)
-    every |= {"log_score": float(rows.mean()), "impossible": int(np.isneginf(rows).sum())}
-    every |= {"ece": every["ece"] / K, "ece_debiased": every["ece_debiased"] / K}
-    lines += [_line(*top_label(P, y), bins, random_seed), every]
+    all_classes |= {"log_score": float(rows.mean()), "impossible": int(np.isneginf(rows).sum())}
+    all_classes |= {"ece": all_classes["ece"] / K, "ece_debiased": all_classes["ece_debiased"] / K}
+    lines += [_event_scores(*top_label(P, y), bins, random_seed), all_classes]
     index = pd.MultiIndex.from_tuples(
         [*(("class", name) for name in names), ("top label", ""), ("all classes", "")], names=["event", "class"]
     )
     return pd.DataFrame(lines, index=index)
 
 
-def _line(p: Floats, outcome: Floats, bins: int, random_seed: int) -> dict[str, float]:
+def _event_scores(p: Floats, outcome: Floats, bins: int, random_seed: int) -> dict[str, float]:
+    """Return one line of `calibration_table`: scores and calibration of forecasts p (n,) of one event."""
     events = tally(p, outcome)
     h, misses = events.hits, events.count - events.hits
     parts = corp_decomposition(p, outcome)

@@ -1,8 +1,8 @@
-"""Any number of posteriors of one model side by side: parameters, predictions, evidence.
+"""Comparison of posteriors of one model by different methods: parameters, predictions, evidence.
 
-A posterior is a DataTree with a group `posterior`, whatever made it; its name in the mapping is the method. One of them
-is the reference that the others are held to, and every difference stands beside the noise that it is to be read
-against. Everything is returned as tables.
+A posterior is a DataTree with a group `posterior`; its name in the mapping is the method. One of the methods is the
+reference that the others are compared with. Every difference is reported with its Monte Carlo noise. All results are
+tables.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,19 +51,19 @@ PARAMETER_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PosteriorComparison:
-    """Posteriors of one model, held to one of them.
+    """Posteriors of one model, each compared with the reference.
 
     Parameters
     ----------
     reference
-        The method that the others are held to; it has rows in both tables, with differences of zero.
+        The method that the others are compared with; it has rows in both tables, with differences of zero.
     parameters
         One row for each (method, parameter): `mean`, `sd` and `mcse` (of the mean); `mean_difference_sd`, mean less the
         reference's in reference sd, and `mean_difference_mcse`, the same in Monte Carlo standard errors of both;
         `sd_ratio` to the reference; `total_variation` of the two marginals with its standard error, and `accuracy`,
         100 (1 − TV) %; `wasserstein` in reference sd; `skewness` with its standard error.
     joint
-        One row a method: `kl`, KL(method ‖ reference) of the Gaussians with their moments, and `kl_noise`, what equal
+        One row per method: `kl`, KL(method ‖ reference) of the Gaussians with their moments, and `kl_noise`, what equal
         distributions would have; `energy_distance`, `energy_noise` (what 95 % of equal distributions stay below) and
         `energy_p_value`; `largest_mean_difference_sd` (absolute) and the `parameter` that has it.
     constant
@@ -105,7 +105,7 @@ class PosteriorComparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scalar:
-    """Draws (S,) of one parameter by one method, chains one after the other, and what they say of it alone."""
+    """Draws (S,) of one parameter by one method, chain after chain, with their effective number, mean and sd."""
 
     draws: Floats
     ess: float
@@ -120,73 +120,73 @@ class _Scalar:
 def compare_posteriors(
     posteriors: "Mapping[str, xr.DataTree]", *, reference: str | None = None, var_names: Sequence[str] | None = None
 ) -> PosteriorComparison:
-    """Hold posteriors of one model to one of them.
+    """Compare posteriors of one model with that of the reference method.
 
     Parameters
     ----------
     posteriors
         DataTrees with a group `posterior`, by method, with the same names, dims and coords.
     reference
-        The method to hold the others to. None for the best there is: exact, mcmc, nuts, corrected, skew-modal, laplace,
-        in this order; if none of them is there, the first.
+        The method to compare the others with. None for the first of exact, mcmc, nuts, corrected, skew-modal and
+        laplace that is present, or the first method if none of them is.
     var_names
         The variables to compare; None for all that every method has.
     """
     import pandas as pd
 
-    reference = _reference(posteriors, reference)
-    draws, left_out = _aligned(posteriors, var_names)
+    reference = _choose_reference(posteriors, reference)
+    draws, left_out = _align_draws(posteriors, var_names)
     labels = draws[reference].keys()
-    constant = tuple(label for label in labels if _same(by[label] for by in draws.values()))
+    constant = tuple(label for label in labels if _is_constant(own_draws[label] for own_draws in draws.values()))
     if len(constant) == len(labels):
         raise DataError("Every parameter is the same in all draws of all methods. There is nothing to compare.")
-    known: dict[tuple[tuple[int, ...], bytes], _Scalar] = {}
-    measured = {
-        method: {label: _measure(x, known) for label, x in by.items() if label not in constant}
-        for method, by in draws.items()
+    summaries: dict[tuple[tuple[int, ...], bytes], _Scalar] = {}
+    scalars_of = {
+        method: {label: _summarise_draws(x, summaries) for label, x in own_draws.items() if label not in constant}
+        for method, own_draws in draws.items()
     }
-    best = measured[reference]
+    reference_scalars = scalars_of[reference]
     rows, joint = {}, []
-    for method, by in measured.items():
+    for method, own_scalars in scalars_of.items():
         # Covariances hold the same draws twice; what was compared once is not compared again.
-        compared: dict[tuple[int, int], list[float]] = {}
-        for label, scalar in by.items():
-            pair = (id(scalar), id(best[label]))
-            if pair not in compared:
-                compared[pair] = _compare(scalar, best[label])
-            rows[method, label] = compared[pair]
-        joint.append(_jointly(by, best))
+        columns_of: dict[tuple[int, int], list[float]] = {}
+        for label, scalar in own_scalars.items():
+            pair = (id(scalar), id(reference_scalars[label]))
+            if pair not in columns_of:
+                columns_of[pair] = _compare_scalar(scalar, reference_scalars[label])
+            rows[method, label] = columns_of[pair]
+        joint.append(_compare_jointly(own_scalars, reference_scalars))
     index = pd.MultiIndex.from_tuples(list(rows), names=["method", "parameter"])
     parameters = pd.DataFrame(list(rows.values()), index=index, columns=list(PARAMETER_COLUMNS))
-    together = pd.DataFrame(joint, index=pd.Index(list(measured), name="method"))
-    off = parameters["mean_difference_sd"].abs().to_numpy().reshape(len(measured), -1)
-    together["largest_mean_difference_sd"] = off.max(axis=1)
-    together["parameter"] = np.array(list(best))[off.argmax(axis=1)]
-    return PosteriorComparison(reference, parameters, together, constant, left_out)
+    joint_table = pd.DataFrame(joint, index=pd.Index(list(scalars_of), name="method"))
+    difference = parameters["mean_difference_sd"].abs().to_numpy().reshape(len(scalars_of), -1)
+    joint_table["largest_mean_difference_sd"] = difference.max(axis=1)
+    joint_table["parameter"] = np.array(list(reference_scalars))[difference.argmax(axis=1)]
+    return PosteriorComparison(reference, parameters, joint_table, constant, left_out)
 
 
 def compare_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str | None = None) -> "pd.DataFrame":
-    """Hold predicted probabilities (n, K) of the same rows to those of one method.
+    """Compare predicted probabilities (n, K) of the same rows with those of the reference method.
 
-    Returns one row a method. The change of a row is its largest |Δp|: `max_change`, `mean_change` and `q95_change` are
-    its largest value, mean and 95 % quantile over rows. `flips` is the share of rows whose most probable class changes,
+    Returns one row per method. The change of a row is its largest |Δp|; `max_change`, `mean_change` and `q95_change`
+    are its maximum, mean and 95 % quantile over rows. `flips` is the share of rows whose most probable class changes,
     `agreement` that of the others. `mean_kl` is the mean over rows of KL(reference ‖ method) in nats: the log score
     that a user of the method loses if the reference is right.
     """
     import pandas as pd
 
-    reference = _reference(probabilities, reference)
+    reference = _choose_reference(probabilities, reference)
     P = {method: check_probabilities(p) for method, p in probabilities.items()}
-    best = P[reference]
-    if odd := next((method for method, p in P.items() if p.shape != best.shape), None):
+    reference_P = P[reference]
+    if mismatch := next((method for method, p in P.items() if p.shape != reference_P.shape), None):
         raise DataError(
-            f"`probabilities` must be of the same rows and classes; got {P[odd].shape} of {odd!r} and {best.shape} of "
-            f"{reference!r}."
+            f"`probabilities` must be of the same rows and classes; got {P[mismatch].shape} of {mismatch!r} and "
+            f"{reference_P.shape} of {reference!r}."
         )
     rows = []
     for p in P.values():
-        change = np.abs(p - best).max(axis=1)
-        flips = float(np.mean(p.argmax(axis=1) != best.argmax(axis=1)))
+        change = np.abs(p - reference_P).max(axis=1)
+        flips = float(np.mean(p.argmax(axis=1) != reference_P.argmax(axis=1)))
         rows.append(
             {
                 "max_change": change.max(),
@@ -194,22 +194,22 @@ def compare_predictions(probabilities: Mapping[str, ArrayLike], *, reference: st
                 "q95_change": np.quantile(change, 0.95),
                 "flips": flips,
                 "agreement": 1 - flips,
-                "mean_kl": rel_entr(best, p).sum(axis=1).mean(),
+                "mean_kl": rel_entr(reference_P, p).sum(axis=1).mean(),
             }
         )
     return pd.DataFrame(rows, index=pd.Index(list(P), name="method"))
 
 
 def compare_evidence(evidence: Mapping[str, tuple[float, float]], *, reference: str | None = None) -> "pd.DataFrame":
-    """Hold log evidences with their standard errors to those of one method.
+    """Compare log evidences, given with their standard errors, with that of the reference method.
 
-    Returns one row a method: `log_evidence`, `error`, `difference` to the reference, and `z`, the difference in
+    Returns one row per method: `log_evidence`, `error`, `difference` to the reference, and `z`, the difference in
     standard errors of both. The error is 0 for a closed form and nan if it is not known, as of a Laplace approximation,
     whose z is then nan.
     """
     import pandas as pd
 
-    reference = _reference(evidence, reference)
+    reference = _choose_reference(evidence, reference)
     for method, pair in evidence.items():
         if len(pair) != 2 or not np.isfinite(pair[0]) or pair[1] < 0:
             raise DataError(f"`evidence` must be (log evidence, error ≥ 0) of each method; got {pair} of {method!r}.")
@@ -222,25 +222,27 @@ def compare_evidence(evidence: Mapping[str, tuple[float, float]], *, reference: 
     return pd.DataFrame(columns, index=pd.Index(list(evidence), name="method"))
 
 
-def _reference(methods: Mapping[str, Any], reference: str | None) -> str:
+def _choose_reference(methods: Mapping[str, Any], reference: str | None) -> str:
+    """Return `reference` if it is one of the methods, or the most accurate method by PREFERENCE if it is None."""
     if not methods:
         raise DataError("There is nothing to compare; got an empty mapping.")
     if reference is None:
-        return min(methods, key=_rank)  # the first of equal rank
+        return min(methods, key=_preference_rank)  # the first of equal rank
     if reference not in methods:
         raise DataError(f"`reference` must be one of {', '.join(map(repr, methods))}; got {reference!r}.")
     return reference
 
 
-def _rank(name: str) -> int:
-    plain = name.casefold().replace("_", "-")
-    return PREFERENCE.index(plain) if plain in PREFERENCE else len(PREFERENCE)
+def _preference_rank(name: str) -> int:
+    """Return the place of a method in PREFERENCE; methods that are not listed come last."""
+    key = name.casefold().replace("_", "-")
+    return PREFERENCE.index(key) if key in PREFERENCE else len(PREFERENCE)
 
 
-def _aligned(
+def _align_draws(
     posteriors: "Mapping[str, xr.DataTree]", var_names: Sequence[str] | None
 ) -> tuple[dict[str, dict[str, Floats]], tuple[str, ...]]:
-    """Return the draws (chain, draw) of every scalar by method and label, and the variables that were left out."""
+    """Return draws (chain, draw) of every scalar by method and label, and the variables that not all methods have."""
     groups: dict[str, xr.Dataset] = {}
     for method, tree in posteriors.items():
         if "posterior" not in getattr(tree, "children", {}):
@@ -255,58 +257,60 @@ def _aligned(
     if not chosen:
         raise DataError("The posteriors have no variable in common. Compare methods of one model.")
     draws = {method: scalars(group[chosen]) for method, group in groups.items()}
-    first, labels = next((method, by.keys()) for method, by in draws.items())
-    for method, by in draws.items():
-        if odd := sorted(by.keys() ^ labels):
+    first, labels = next((method, own_draws.keys()) for method, own_draws in draws.items())
+    for method, own_draws in draws.items():
+        if unshared := sorted(own_draws.keys() ^ labels):
             raise DataError(
-                f"`posteriors` must have the same coords; {odd[0]!r} is not in both {first!r} and {method!r}. "
+                f"`posteriors` must have the same coords; {unshared[0]!r} is not in both {first!r} and {method!r}. "
                 "Compare methods of one model on the same data."
             )
-        for label, x in by.items():
+        for label, x in own_draws.items():
             if x.size < FOLDS or not (np.abs(x) <= LARGEST).all():
-                what = "draws beyond 1e150" if np.isfinite(x).all() else "draws that are not finite"
-                what = f"{x.size} draws" if x.size < FOLDS else what
-                raise DataError(f"Comparison takes at least {FOLDS} finite draws; {method!r} has {what} of {label!r}.")
+                problem = "draws beyond 1e150" if np.isfinite(x).all() else "draws that are not finite"
+                problem = f"{x.size} draws" if x.size < FOLDS else problem
+                raise DataError(
+                    f"Comparison takes at least {FOLDS} finite draws; {method!r} has {problem} of {label!r}."
+                )
     left_out = () if var_names is not None else tuple(name for name in names if name not in chosen)
     return draws, left_out
 
 
-def _same(samples: Iterable[Floats]) -> bool:
-    """Whether all draws of all samples are the same but for rounding."""
+def _is_constant(samples: Iterable[Floats]) -> bool:
+    """Return whether all draws of all samples are equal up to rounding."""
     ends = np.array([(x.min(), x.max()) for x in samples])
     # Squares of differences below 1/LARGEST are 0.
     return bool(np.ptp(ends) <= max(CONSTANT * np.abs(ends).max(), 1 / LARGEST))
 
 
-def _measure(x: Floats, known: dict[tuple[tuple[int, ...], bytes], _Scalar]) -> _Scalar:
-    """Measure draws (chain, draw) once, however many parameters and methods have them."""
+def _summarise_draws(x: Floats, summaries: dict[tuple[tuple[int, ...], bytes], _Scalar]) -> _Scalar:
+    """Return the summary of draws (chain, draw), computed once for draws that parameters or methods share."""
     key = x.shape, x.tobytes()
-    if key not in known:
-        still = _same([x])
-        ess, sd = (float(x.size), 0.0) if still else (_effective(x), float(x.std(ddof=1)))
-        known[key] = _Scalar(x.ravel(), ess, float(x.mean()), sd)
-    return known[key]
+    if key not in summaries:
+        constant = _is_constant([x])
+        ess, sd = (float(x.size), 0.0) if constant else (_effective_draws(x), float(x.std(ddof=1)))
+        summaries[key] = _Scalar(x.ravel(), ess, float(x.mean()), sd)
+    return summaries[key]
 
 
-def _effective(x: Floats) -> float:
+def _effective_draws(x: Floats) -> float:
     """Return the effective number of draws for the mean.
 
-    Autocorrelation is ArviZ's affair. Resampled posteriors repeat their draws in random order, which it cannot see:
-    draws of multiplicities c are worth (Σc)²/Σc².
+    ArviZ accounts for autocorrelation. It cannot see that resampled posteriors repeat draws in random order: draws with
+    multiplicities c have an effective number of (Σc)²/Σc². The smaller of the two numbers is returned.
     """
     from arviz_stats.base import array
 
     # Standardised, because ArviZ takes a range below 1e-15 for constant.
     arviz: Any = array.array_stats
-    worth = float(arviz.ess((x - x.mean()) / x.std(), method="mean"))
-    if np.isnan(worth):  # chains of three draws or fewer, in which autocorrelation cannot be seen
-        worth = float(x.size)
+    ess = float(arviz.ess((x - x.mean()) / x.std(), method="mean"))
+    if np.isnan(ess):  # chains of three draws or fewer, in which autocorrelation cannot be seen
+        ess = float(x.size)
     count = np.unique(x, return_counts=True)[1]
-    return min(worth, x.size**2 / float((count.astype(float) ** 2).sum()))
+    return min(ess, x.size**2 / float((count.astype(float) ** 2).sum()))
 
 
-def _compare(a: _Scalar, b: _Scalar) -> list[float]:
-    """Return PARAMETER_COLUMNS of a, held to the reference b."""
+def _compare_scalar(a: _Scalar, b: _Scalar) -> list[float]:
+    """Return the values of PARAMETER_COLUMNS for a scalar a, compared with the reference b."""
     shift = a.mean - b.mean
     variation, error = (0.0, 0.0) if a is b else total_variation(a.draws, b.draws, ess=(a.ess, b.ess))
     # A reference that does not vary has no unit: what differs from it is infinitely far away.
@@ -326,21 +330,27 @@ def _compare(a: _Scalar, b: _Scalar) -> list[float]:
     ]
 
 
-def _jointly(by: Mapping[str, _Scalar], best: Mapping[str, _Scalar]) -> dict[str, float]:
-    """Return the distances of all parameters together."""
+def _compare_jointly(own_scalars: Mapping[str, _Scalar], reference_scalars: Mapping[str, _Scalar]) -> dict[str, float]:
+    """Return KL divergence and energy distance of the joint distributions of all parameters, with their noise."""
     columns = ["kl", "kl_noise", "energy_distance", "energy_noise", "energy_p_value"]
-    if by is best:
+    if own_scalars is reference_scalars:
         return dict(zip(columns, [0.0, 0.0, 0.0, 0.0, 1.0], strict=True))
-    a, b = (np.column_stack([scalar.draws for scalar in side.values()]) for side in (by, best))
+    a, b = (
+        np.column_stack([scalar.draws for scalar in method_scalars.values()])
+        for method_scalars in (own_scalars, reference_scalars)
+    )
     # Directions differ in what their draws are worth; half of the parameters have more.
-    n, m = (float(np.median([scalar.ess for scalar in side.values()])) for side in (by, best))
+    n, m = (
+        float(np.median([scalar.ess for scalar in method_scalars.values()]))
+        for method_scalars in (own_scalars, reference_scalars)
+    )
     energy = energy_distance(a, b, ess=(n, m))
     figures = [*gaussian_kl(a, b, ess=(n, m)), energy.value, energy.noise, energy.p_value]
     return dict(zip(columns, figures, strict=True))
 
 
-def _ratio(value: float, by: float) -> float:
-    """Return value/by, where 0/0 is 0 and anything else over 0 is infinite."""
-    if by == 0 and value != 0:
+def _ratio(value: float, divisor: float) -> float:
+    """Return value/divisor, where 0/0 is 0 and anything else over 0 is infinite."""
+    if divisor == 0 and value != 0:
         return float(np.copysign(np.inf, value))
-    return value / by if by != 0 else 0.0
+    return value / divisor if divisor != 0 else 0.0

@@ -75,19 +75,19 @@ def total_variation(a: ArrayLike, b: ArrayLike, *, ess: tuple[float, float] | No
         cell = np.minimum((CELLS * u).astype(np.intp), CELLS - 1)
         counts.append(np.bincount(_folds(x) * CELLS + cell, minlength=FOLDS * CELLS).reshape(FOLDS, CELLS))
     # Each fold is weighed by its draws, which differ where equal draws are kept together.
-    held = [c / c.sum() for c in counts]
-    rest = [c.sum(axis=0) - c for c in counts]
-    size = [np.maximum(r.sum(axis=1, keepdims=True), 1) for r in rest]
+    held_out = [c / c.sum() for c in counts]
+    training = [c.sum(axis=0) - c for c in counts]
+    size = [np.maximum(r.sum(axis=1, keepdims=True), 1) for r in training]
     basis = np.polynomial.legendre.legvander(np.linspace(-1, 1, 2 * CELLS + 1)[1::2], DEGREE)
     basis = basis[:, 1:] * np.sqrt(2 * np.arange(1, DEGREE + 1) + 1)  # orthonormal for the uniform distribution
-    coefficient = (rest[0] / size[0] - rest[1] / size[1]) @ basis
+    coefficient = (training[0] / size[0] - training[1] / size[1]) @ basis
     noise = (1 / n + 1 / m) * FOLDS / (FOLDS - 1)
     # James–Stein, term by term: what noise explains is left out, but for the largest, without which there is no region.
     shrink = np.maximum(1 - noise / np.maximum(coefficient**2, np.finfo(float).tiny), 0)
     np.put_along_axis(shrink, np.abs(coefficient).argmax(axis=1)[:, None], 1.0, axis=1)
-    kept = coefficient * shrink
-    region = kept @ basis.T > 0
-    p, q = (float((h * region).sum()) for h in held)
+    shrunk = coefficient * shrink
+    region = shrunk @ basis.T > 0
+    p, q = (float((h * region).sum()) for h in held_out)
     return max(p - q, 0.0), float(np.sqrt(p * (1 - p) / n + q * (1 - q) / m))
 
 
@@ -159,20 +159,20 @@ def whiten(a: ArrayLike, b: ArrayLike, *, by: ArrayLike | None = None) -> Whiten
     by
         (T, m) other draws of the reference to take mean and covariance from; None for b.
     """
-    pair = [_matrix("a", a), _matrix("b", b)]
-    pair.append(pair[1] if by is None else _matrix("by", by))
-    if len({x.shape[1] for x in pair}) > 1:
-        raise DataError(f"Samples must have the same columns; got {', '.join(str(x.shape[1]) for x in pair)}.")
-    center = pair[2].mean(axis=0)
-    x, y, z = (v - center for v in pair)
+    samples = [_matrix("a", a), _matrix("b", b)]
+    samples.append(samples[1] if by is None else _matrix("by", by))
+    if len({x.shape[1] for x in samples}) > 1:
+        raise DataError(f"Samples must have the same columns; got {', '.join(str(x.shape[1]) for x in samples)}.")
+    center = samples[2].mean(axis=0)
+    x, y, z = (v - center for v in samples)
     scale = np.sqrt((np.mean(x**2, axis=0) + np.mean(y**2, axis=0)) / 2)
-    moves = scale > CONSTANT * np.abs(center)
-    x, y, z = (v[:, moves] / scale[moves] for v in (x, y, z))
-    if not moves.any():
+    varies = scale > CONSTANT * np.abs(center)
+    x, y, z = (v[:, varies] / scale[varies] for v in (x, y, z))
+    if not varies.any():
         return Whitened(x, y, 0)
     value, vector = np.linalg.eigh((x.T @ x / len(x) + y.T @ y / len(y)) / 2)
-    kept = value > REDUNDANT * value[-1]
-    root = vector[:, kept] / np.sqrt(value[kept])
+    retained = value > REDUNDANT * value[-1]
+    root = vector[:, retained] / np.sqrt(value[retained])
     x, y, z = x @ root, y @ root, z @ root
     # Now the pooled second moments are I; turn to the reference's own axes, largest first, and divide by its sd.
     value, vector = np.linalg.eigh(z.T @ z / len(z))
@@ -258,8 +258,8 @@ def energy_distance(
         Of the permutations.
     """
     a, b = _matrix("a", a), _matrix("b", b)
-    half = len(b) // 2
-    pair = whiten(a, b[half:], by=b[:half])
+    middle = len(b) // 2
+    pair = whiten(a, b[middle:], by=b[:middle])
     if pair.dim == 0:
         return Energy(0.0, 0.0, 1.0)
     sizes = (len(a), len(b)) if ess is None else ess
@@ -271,19 +271,20 @@ def energy_distance(
     label = np.zeros((n + m, 1 + PERMUTATIONS))
     label[:n] = 1.0
     label[:, 1:] = np.random.default_rng(random_seed).permuted(label[:, 1:], axis=0)
-    within = np.einsum("ij,ij->j", label, distance @ label)  # Σ over pairs in the sample
-    touching = label.T @ distance.sum(axis=1)  # Σ over pairs whose first is in the sample
-    across, beyond = touching - within, distance.sum() - 2 * touching + within
-    values = 2 * across / (n * m) - within / (n * (n - 1)) - beyond / (m * (m - 1))
-    chance = values[1:]
-    reached = np.count_nonzero(chance >= values[0])
-    return Energy(float(values[0]), float(np.quantile(chance, 0.95)), (1 + reached) / (1 + PERMUTATIONS))
+    within_sample = np.einsum("ij,ij->j", label, distance @ label)  # Σ over pairs in the sample
+    from_sample = label.T @ distance.sum(axis=1)  # Σ over pairs whose first is in the sample
+    between, within_reference = from_sample - within_sample, distance.sum() - 2 * from_sample + within_sample
+    values = 2 * between / (n * m) - within_sample / (n * (n - 1)) - within_reference / (m * (m - 1))
+    permuted = values[1:]
+    exceeding = np.count_nonzero(permuted >= values[0])
+    return Energy(float(values[0]), float(np.quantile(permuted, 0.95)), (1 + exceeding) / (1 + PERMUTATIONS))
 
 
 # ── Parts ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _draws(name: str, value: ArrayLike) -> Floats:
+    """Return a vector of finite draws, checked; `name` is used in the error message."""
     array = finite(name, value, error=DataError)
     # With fewer there are folds without draws.
     if array.ndim != 1 or len(array) < FOLDS:
@@ -292,6 +293,7 @@ def _draws(name: str, value: ArrayLike) -> Floats:
 
 
 def _matrix(name: str, value: ArrayLike) -> Floats:
+    """Return a matrix (draws, scalars) of finite numbers, checked; `name` is used in the error message."""
     array = finite(name, value, error=DataError)
     if array.ndim != 2 or len(array) < 2:
         raise DataError(f"`{name}` must be (draws, scalars) with at least 2 draws; got shape {array.shape}.")
@@ -300,16 +302,16 @@ def _matrix(name: str, value: ArrayLike) -> Floats:
 
 def _distribution(ordered: Floats, x: Floats) -> Floats:
     """Return the empirical distribution function of sorted draws at x, ties counted half."""
-    below, upto = np.searchsorted(ordered, x, side="left"), np.searchsorted(ordered, x, side="right")
-    return np.asarray((below + upto) / (2 * len(ordered)))
+    below, at_or_below = np.searchsorted(ordered, x, side="left"), np.searchsorted(ordered, x, side="right")
+    return np.asarray((below + at_or_below) / (2 * len(ordered)))
 
 
 def _folds(x: Floats) -> NDArray[np.intp]:
     """Return the fold of each draw: tenths in the order of drawing, equal draws in the fold of the first of them."""
     _, first, inverse, count = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
     # A value that fills more than a fold is no chance repetition.
-    place = np.where(count[inverse] * FOLDS > len(x), np.arange(len(x)), first[inverse])
-    return np.asarray(place * FOLDS // len(x), dtype=np.intp)
+    position = np.where(count[inverse] * FOLDS > len(x), np.arange(len(x)), first[inverse])
+    return np.asarray(position * FOLDS // len(x), dtype=np.intp)
 
 
 def _thin(draws: Floats, size: float) -> Floats:

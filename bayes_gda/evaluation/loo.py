@@ -30,8 +30,10 @@ from scipy.special import logsumexp
 from bayes_gda.checks import Floats, frozen, numbers
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import LARGEST
-from bayes_gda.families.gaussian.predictive import BLOCK, log_class_probabilities, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_joint_per_draw
+from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.importance.psis import FEWEST, smooth
+from bayes_gda.prediction.normalised import log_class_probabilities
 
 Kind = Literal["joint", "conditional"]
 Codes = NDArray[np.intp]
@@ -209,10 +211,10 @@ def exact_loo(posterior: ExactPosterior, X: ArrayLike, y: ArrayLike) -> Generati
     if len(y) != len(X) or y.max() >= K:
         raise DataError(f"`y` must hold one code in 0…{K - 1} for each of {len(X)} rows; got {len(y)} up to {y.max()}.")
     left, full = np.empty((len(X), K)), np.empty((len(X), K))
-    for rows in _blocks(len(X), K * X.shape[1]):
+    for rows in wide_blocks(len(X), K * X.shape[1]):
         left[rows] = posterior.leave_one_out(X[rows], y[rows])
         full[rows] = posterior.log_joint(X[rows])
-    return _both(left, full, y, None, None)
+    return both_kinds(left, full, y, None, None)
 
 
 # ── From draws ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -237,7 +239,7 @@ def psis_loo(log_likelihood: ArrayLike, *, kind: Kind) -> Loo:
     if L.ndim not in (2, 3) or 0 in L.shape:
         raise DataError(f"`log_likelihood` must be (S, n) or (chains, draws, n); got shape {L.shape}.")
     L = L.reshape(-1, L.shape[-1])[:, :, None]
-    left, full, k, threshold = _take_out(_from_array(L), np.zeros(L.shape[1], dtype=np.intp), "log_likelihood")
+    left, full, k, threshold = take_out(_from_array(L), np.zeros(L.shape[1], dtype=np.intp), "log_likelihood")
     return Loo(kind, left[:, 0], full[:, 0], k, threshold)
 
 
@@ -253,8 +255,8 @@ def psis_loo_generative(log_joint: ArrayLike | Blocks, y: ArrayLike) -> Generati
         (n,) class codes.
     """
     codes = _check_codes(y)
-    left, full, k, threshold = _take_out(_as_blocks(log_joint, codes, "log_joint"), codes, "log_joint")
-    return _both(left, full, codes, k, threshold)
+    left, full, k, threshold = take_out(_as_blocks(log_joint, codes, "log_joint"), codes, "log_joint")
+    return both_kinds(left, full, codes, k, threshold)
 
 
 def psis_loo_discriminative(log_probabilities: ArrayLike | Blocks, y: ArrayLike) -> Loo:
@@ -281,9 +283,9 @@ def psis_loo_discriminative(log_probabilities: ArrayLike | Blocks, y: ArrayLike)
             )
         return block
 
-    left, full, k, threshold = _take_out(checked, codes, "log_probabilities")
+    left, full, k, threshold = take_out(checked, codes, "log_probabilities")
     # Means of probabilities sum to one already, so normalising them changes nothing but rounding.
-    return _both(left, full, codes, k, threshold).conditional
+    return both_kinds(left, full, codes, k, threshold).conditional
 
 
 def joint_blocks(draws: Mapping[str, Floats], X: Floats) -> Blocks:
@@ -299,8 +301,10 @@ def good_k(S: int) -> float:
     return float(min(1 - 1 / np.log10(S), 0.7))
 
 
-def _take_out(blocks: Blocks, y: Codes, name: str) -> tuple[Floats, Floats, Floats, float]:
-    """Return log Σ_s w_s L_sik (n, K) without row i, log (1/S) Σ_s L_sik with it, k̂ (n,), and what is good for k̂.
+def take_out(
+    blocks: Blocks, y: Codes, name: str, log_weights: Floats | None = None
+) -> tuple[Floats, Floats, Floats, float]:
+    """Return log Σ_s w_s L_sik (n, K) without row i, the same with it, k̂ (n,), and what is good for k̂.
 
     Rows are smoothed one at a time: a millisecond each with 4000 draws, most of it in sorting and in the Pareto fit,
     which a loop over rows inside NumPy would not make faster.
@@ -312,21 +316,22 @@ def _take_out(blocks: Blocks, y: Codes, name: str) -> tuple[Floats, Floats, Floa
     if y.max() >= K:
         raise DataError(f"`y` must hold codes in 0…{K - 1}, one for each class of `{name}`; got {y.max()}.")
     left, full, pareto_k = np.empty((n, K)), np.empty((n, K)), np.empty(n)
-    for rows in _blocks(n, S * K):
+    prior = np.full(S, -np.log(S)) if log_weights is None else log_weights - logsumexp(log_weights)
+    for rows in wide_blocks(n, S * K):
         L = _check_block(blocks(rows), rows, name)
-        full[rows] = logsumexp(L, axis=0) - np.log(S)
+        full[rows] = logsumexp(L + prior[:, None, None], axis=0)
         for i in range(rows.start, rows.stop):
             own = L[:, i - rows.start]
             if np.isneginf(own[:, y[i]]).any():
                 raise DataError(
                     f"`{name}` must be finite for a row's own class; got -inf in row {i}. Compute it in the log domain."
                 )
-            log_weights, pareto_k[i], _ = smooth(-own[:, y[i]])
-            left[i] = logsumexp(log_weights[:, None] + own, axis=0)
+            smoothed, pareto_k[i], _ = smooth(prior - own[:, y[i]])
+            left[i] = logsumexp(smoothed[:, None] + own, axis=0)
     return left, full, pareto_k, good_k(S)
 
 
-def _both(left: Floats, full: Floats, y: Codes, pareto_k: Floats | None, threshold: float | None) -> GenerativeLoo:
+def both_kinds(left: Floats, full: Floats, y: Codes, pareto_k: Floats | None, threshold: float | None) -> GenerativeLoo:
     """Pick the row's own class from log densities (n, K), before and after normalising over the classes."""
     own = np.arange(len(y)), y
     log_probabilities = log_class_probabilities(left)
@@ -341,12 +346,6 @@ def _both(left: Floats, full: Floats, y: Codes, pareto_k: Floats | None, thresho
             log_probabilities,
         ),
     )
-
-
-def _blocks(n: int, width: int) -> list[slice]:
-    """Cut n rows of `width` numbers each into blocks of bounded size."""
-    step = max(1, BLOCK // width)
-    return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
 def _from_array(L: Floats) -> Blocks:

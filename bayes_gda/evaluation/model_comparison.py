@@ -153,14 +153,14 @@ class _Ground:
         return sorted(self.rows, key=lambda name: -self.rows[name].sum())
 
 
-def compare_models(
+def compare_scores(
     entries: Mapping[str, ModelScore],
     *,
     y: ArrayLike | None = None,
     y_test: ArrayLike | None = None,
     continuum: Continuum | None = None,
 ) -> ModelComparison:
-    """Compare models on one data set.
+    """Compare models on one data set by what is known of each; `scorecard.compare_models` takes fitted ones.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Forecasts of an event against what happened: recalibration by pooled adjacent violators, and reliability curves.
+"""Forecasts and outcomes of an event: recalibration by pooled adjacent violators, and reliability curves.
 
 A forecast p is calibrated if the event happens in a share p of the rows that carry it. The curve p ↦ P(event | p) is
 estimated by the isotonic regression of the outcomes on p, which needs no bins (CORP). Two bands go with it:
@@ -78,9 +78,9 @@ def check_probabilities(P: ArrayLike) -> Floats:
             "Use np.column_stack([1 - p, p]) for the probabilities p of one class."
         )
     array = _within_unit("P", array)
-    off = np.abs(array.sum(axis=1) - 1)
-    if off.max() > SUM_TOLERANCE:
-        row = int(off.argmax())
+    distance = np.abs(array.sum(axis=1) - 1)
+    if distance.max() > SUM_TOLERANCE:
+        row = int(distance.argmax())
         raise DataError(f"Rows of `P` must sum to one; row {row} sums to {array[row].sum():.6g}. Normalise the rows.")
     return array
 
@@ -155,21 +155,24 @@ def recalibrate(p: ArrayLike, outcome: ArrayLike) -> Floats:
 
 def recalibrated(events: Events) -> Floats:
     """Return the isotonic fit (m,) to the share of hits, weighted by count."""
-    starts = _starts(events.hits, events.count)
+    starts = _block_starts(events.hits, events.count)
     value = np.add.reduceat(events.hits, starts) / np.add.reduceat(events.count, starts)
     return np.asarray(np.repeat(value, np.diff(starts, append=len(events.hits))))
 
 
 def _pool(hits: Floats, count: Floats) -> tuple[Floats, Floats]:
-    """Pool adjacent violators: hits and counts of the blocks, in which hits/count increases."""
+    """Return hits and counts of the blocks of pooled adjacent violators; hits/count increases from block to block."""
     if len(hits) == 0:
         return hits, count
-    starts = _starts(hits, count)
+    starts = _block_starts(hits, count)
     return np.add.reduceat(hits, starts), np.add.reduceat(count, starts)
 
 
-def _starts(hits: Floats, count: Floats) -> Codes:
-    """Where the blocks of the isotonic regression begin; their sums of whole numbers are free of PAV's rounding."""
+def _block_starts(hits: Floats, count: Floats) -> Codes:
+    """Return the indices where blocks of the isotonic regression begin.
+
+    Blocks are summed in whole numbers by the caller, which avoids the rounding of the regression itself.
+    """
     return np.asarray(isotonic_regression(hits / count, weights=count).blocks[:-1])
 
 
@@ -178,7 +181,7 @@ def _starts(hits: Floats, count: Floats) -> Codes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """A pointwise band: at each forecast it covers with probability `level`; the whole curve leaves it more often.
+    """A pointwise band: at each forecast it covers with probability `prob`; the whole curve leaves it more often.
 
     Parameters
     ----------
@@ -186,14 +189,14 @@ class Band:
         (g,) where the limits stand, increasing.
     lower, upper
         (g,) the limits, both increasing.
-    level
+    prob
         Probability of coverage at a point.
     """
 
     forecast: Floats
     lower: Floats
     upper: Floats
-    level: float
+    prob: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -225,7 +228,7 @@ def reliability_curve(
     p: ArrayLike,
     outcome: ArrayLike,
     *,
-    level: float = 0.9,
+    prob: float = 0.9,
     points: int = 200,
     resamples: int = 999,
     random_seed: int = 0,
@@ -236,7 +239,7 @@ def reliability_curve(
     ----------
     p, outcome
         (n,) probabilities of the event, and whether it happened.
-    level
+    prob
         Pointwise coverage of both bands.
     points
         The bands stand at no more than so many forecasts, spread evenly over the different ones.
@@ -248,42 +251,43 @@ def reliability_curve(
         forecast=events.forecast,
         recalibrated=frozen(recalibrated(events)),
         count=events.count,
-        consistency=consistency_band(p, level=level, points=points, resamples=resamples, random_seed=random_seed),
-        confidence=confidence_band(p, outcome, level=level, points=points),
+        consistency=consistency_band(p, prob=prob, points=points, resamples=resamples, random_seed=random_seed),
+        confidence=confidence_band(p, outcome, prob=prob, points=points),
     )
 
 
 def consistency_band(
-    p: ArrayLike, *, level: float = 0.9, points: int = 200, resamples: int = 999, random_seed: int = 0
+    p: ArrayLike, *, prob: float = 0.9, points: int = 200, resamples: int = 999, random_seed: int = 0
 ) -> Band:
-    """Band for the recalibrated curve of calibrated forecasts: labels are drawn from `p` (n,) and recalibrated anew.
+    """Return the band in which the recalibrated curve of calibrated forecasts lies.
 
-    If the outcomes are draws from `p` too, their curve is one more draw like the R others: it is as likely to have any
-    rank. Between the k-th smallest and the k-th largest it thus lies with probability 1 − 2k/(R + 1) exactly, and with
-    more only where draws tie, as they do at 0 and 1.
+    Labels are drawn from `p` (n,) and recalibrated, R = `resamples` times. If the outcomes are draws from `p` too,
+    their curve is one more draw like the R others: it is as likely to have any rank. Between the k-th smallest and the
+    k-th largest it thus lies with probability 1 − 2k/(R + 1) exactly, and with more only where draws tie, as they do at
+    0 and 1.
     """
     p = np.sort(_check_vector(p))
     k = int(
-        (1 - _check_level(level)) / 2 * (whole("resamples", resamples, 1) + 1) + 1e-9
+        (1 - _check_prob(prob)) / 2 * (whole("resamples", resamples, 1) + 1) + 1e-9
     )  # 50, not 49, for (1 − .9)/2 · 1000
     if k < 1:
-        need = int(np.ceil(2 / (1 - level))) - 1
-        raise DataError(f"`resamples` must be at least {need} for a level of {level:g}; got {resamples}.")
+        least_resamples = int(np.ceil(2 / (1 - prob))) - 1
+        raise DataError(f"`resamples` must be at least {least_resamples} for a `prob` of {prob:g}; got {resamples}.")
     forecast, starts, count = np.unique(p, return_index=True, return_counts=True)
-    at = _spread(len(forecast), points)
+    at = _spread_indices(len(forecast), points)
     rng = np.random.default_rng(random_seed)
     curves = np.empty((resamples, len(at)))
     for curve in curves:
         hits = np.add.reduceat(rng.random(len(p)) < p, starts, dtype=np.float64)
         curve[:] = recalibrated(Events(forecast, count.astype(np.float64), hits))[at]
     curves.partition((k - 1, resamples - k), axis=0)
-    return Band(frozen(forecast[at]), frozen(curves[k - 1]), frozen(curves[resamples - k]), level)
+    return Band(frozen(forecast[at]), frozen(curves[k - 1]), frozen(curves[resamples - k]), prob)
 
 
-def confidence_band(p: ArrayLike, outcome: ArrayLike, *, level: float = 0.9, points: int = 200) -> Band:
-    """Band for the true curve c(p) = P(event | p): the values that a likelihood-ratio test does not reject.
+def confidence_band(p: ArrayLike, outcome: ArrayLike, *, prob: float = 0.9, points: int = 200) -> Band:
+    """Return the band for the true curve c(p) = P(event | p): the values that a likelihood-ratio test does not reject.
 
-        {θ : 2 [max_c log L(c) − max_{c(p) = θ} log L(c)] ≤ χ²₁(level)},   c increasing
+        {θ : 2 [max_c log L(c) − max_{c(p) = θ} log L(c)] ≤ χ²₁(prob)},   c increasing
 
     The constrained maximum is min(c_left, θ) on the forecasts below p and max(c_right, θ) above, each the isotonic
     regression of its side. The ratio tends to χ²₁ where many rows share a forecast, and to a smaller law where all
@@ -293,20 +297,20 @@ def confidence_band(p: ArrayLike, outcome: ArrayLike, *, level: float = 0.9, poi
     in is one for all before them too, and we use it there; likewise the lower limit at the high end.
     """
     events = tally(p, outcome)
-    critical = ndtri((1 + _check_level(level)) / 2) ** 2
-    at = _spread(len(events.forecast), points)
+    critical = ndtri((1 + _check_prob(prob)) / 2) ** 2
+    at = _spread_indices(len(events.forecast), points)
     inner = int(END_ROWS * events.n ** (2 / 3))
     ends = np.searchsorted(events.count.cumsum(), [inner, events.n - 1 - inner], side="right")
-    lower, upper = _limits(events, np.append(at, ends), critical)
+    lower, upper = _likelihood_limits(events, np.append(at, ends), critical)
     # Limits increase with the forecast, so those of the two ends change the outer rows alone.
     lower, upper = np.minimum(lower[:-2], lower[-1]), np.maximum(upper[:-2], upper[-2])
-    return Band(frozen(events.forecast[at]), frozen(lower), frozen(upper), level)
+    return Band(frozen(events.forecast[at]), frozen(lower), frozen(upper), prob)
 
 
-def _limits(events: Events, at: Codes, critical: float) -> Floats:
-    """Smallest and largest value (2, g) of the curve at the forecasts `at` (g,) that the likelihood ratio admits."""
+def _likelihood_limits(events: Events, at: Codes, critical: float) -> Floats:
+    """Return the smallest and largest value (2, g) of the curve at forecasts `at` (g,) that the likelihood admits."""
     hits, count = events.hits, events.count
-    best = _log_likelihood(*_pool(hits, count))
+    highest = _log_likelihood(*_pool(hits, count))
     # One row per forecast: the blocks below it, itself, and those above; empty blocks below fill the row.
     rows = [(_pool(hits[:j], count[:j]), _pool(hits[j + 1 :], count[j + 1 :])) for j in at]
     h, c = np.zeros((2, len(at), max(len(left[0]) + 1 + len(right[0]) for left, right in rows)))
@@ -316,29 +320,30 @@ def _limits(events: Events, at: Codes, critical: float) -> Floats:
         h[i, :size] = np.concatenate([left[0], hits[j : j + 1], right[0]])
         c[i, :size] = np.concatenate([left[1], count[j : j + 1], right[1]])
         side[i, :size] = np.sign(np.arange(size) - len(left[0]))
-    free = h / np.maximum(c, 1)
+    unconstrained = h / np.maximum(c, 1)
 
     def admitted(theta: Floats) -> NDArray[np.bool_]:
         theta = theta[..., None]
-        value = np.clip(free, np.where(side < 0, 0.0, theta), np.where(side > 0, 1.0, theta))
-        return np.asarray(2 * (best - _log_likelihood(h, c, value)) <= critical)
+        value = np.clip(unconstrained, np.where(side < 0, 0.0, theta), np.where(side > 0, 1.0, theta))
+        return np.asarray(2 * (highest - _log_likelihood(h, c, value)) <= critical)
 
     outside = np.repeat([[0.0], [1.0]], len(at), axis=1)
     inside = np.where(admitted(outside), outside, recalibrated(events)[at])
     for _ in range(BISECTIONS):
         middle = (inside + outside) / 2
-        good = admitted(middle)
-        inside, outside = np.where(good, middle, inside), np.where(good, outside, middle)
+        accepted = admitted(middle)
+        inside, outside = np.where(accepted, middle, inside), np.where(accepted, outside, middle)
     return inside
 
 
 def _log_likelihood(h: Floats, c: Floats, value: Floats | None = None) -> Floats:
+    """Return the binomial log likelihood of hits h of c rows, at `value` or at its maximum h/c; last axis summed."""
     value = h / c if value is None else value
     return np.asarray((xlogy(h, value) + xlogy(c - h, 1 - value)).sum(axis=-1))
 
 
-def _spread(m: int, points: int) -> Codes:
-    """Indices of at most `points` of m forecasts, evenly spread, with both ends."""
+def _spread_indices(m: int, points: int) -> Codes:
+    """Return the indices of at most `points` of m forecasts, evenly spread, both ends included."""
     return np.unique(np.linspace(0, m - 1, min(m, whole("points", points, 2))).round().astype(np.intp))
 
 
@@ -350,11 +355,11 @@ def _check_vector(p: ArrayLike) -> Floats:
 
 
 def _within_unit(name: str, array: Floats) -> Floats:
-    good = (array >= -ROUNDING) & (array <= 1 + ROUNDING)
-    if not good.all():
-        raise DataError(f"`{name}` must hold probabilities between 0 and 1; got {array[~good].flat[0]:.6g}.")
+    valid = (array >= -ROUNDING) & (array <= 1 + ROUNDING)
+    if not valid.all():
+        raise DataError(f"`{name}` must hold probabilities between 0 and 1; got {array[~valid].flat[0]:.6g}.")
     return np.clip(array, 0.0, 1.0)
 
 
-def _check_level(level: float) -> float:
-    return inside_unit("level", level, hint=" Use 0.9 for 90 %.")
+def _check_prob(prob: float) -> float:
+    return inside_unit("prob", prob, hint=" Use 0.9 for 90 %.")

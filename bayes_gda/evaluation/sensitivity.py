@@ -1,6 +1,6 @@
-"""How far answers hang on the prior: what changes if it counts for a little less or more, without refitting.
+"""Sensitivity of posterior and predictions to the prior and to the likelihood, by power-scaling, without refitting.
 
-The prior, or the likelihood, is raised to a power α near 1, and the draws are weighed accordingly, Pareto-smoothed:
+The prior, or the likelihood, is raised to a power α near 1, and draws get Pareto-smoothed importance weights:
 
     p_α(θ | data) ∝ p(data | θ) p(θ)^α,     w_s ∝ p(θ_s)^(α−1)
 
@@ -29,9 +29,9 @@ from bayes_gda.checks import Floats, numbers
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import LARGEST
 from bayes_gda.evaluation.loo import FEWEST_DRAWS, good_k
-from bayes_gda.families.gaussian.predictive import log_class_probabilities
 from bayes_gda.methods.diagnostics import CONSTANT, ESS_BAD, scalars
 from bayes_gda.methods.importance.psis import smooth
+from bayes_gda.prediction.normalised import log_class_probabilities
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,14 +49,14 @@ COMPONENTS = ("prior", "likelihood")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensitivity:
-    """What hangs on the prior, and how much.
+    """Sensitivity of parameters and predictions to the prior and to the likelihood.
 
     Parameters
     ----------
     parameters
-        One line a scalar parameter that varies: `prior` and `likelihood` sensitivity, and the `diagnosis`.
+        One line per scalar parameter that varies: `prior` and `likelihood` sensitivity, and the `diagnosis`.
     predictions
-        One line a row: the most probable `class`, its `probability`, and what that becomes if the prior counts less
+        One line per row: the most probable `class`, its `probability`, and what that becomes if the prior counts less
         (`lower`) and more (`upper`); the largest change of a class probability per log₂ α of the `prior` and of the
         `likelihood`; whether the decision `flips` under either prior; the `diagnosis`. None if no rows were given.
     weights
@@ -64,7 +64,7 @@ class Sensitivity:
     alphas, threshold
         Powers, and the sensitivity from which a diagnosis is made.
     reason, next_step
-        What was found, in sentences; what to do about it.
+        The findings in sentences; what to do about them.
     """
 
     parameters: "pd.DataFrame" = field(repr=False)
@@ -121,7 +121,7 @@ def power_weights(log_density: ArrayLike, alpha: float) -> PowerWeights:
         raise DataError(f"`alpha` must be finite and greater than 0; got {alpha}.")
     if len(values) < FEWEST_DRAWS or not np.isfinite(values).all():
         raise DataError(
-            f"`log_density` must hold at least {FEWEST_DRAWS} finite numbers, one a draw; got {len(values)}, "
+            f"`log_density` must hold at least {FEWEST_DRAWS} finite numbers, one per draw; got {len(values)}, "
             f"{int(np.sum(~np.isfinite(values)))} of them not finite."
         )
     return PowerWeights(alpha, *smooth((alpha - 1) * values))
@@ -144,7 +144,7 @@ def prior_sensitivity(
     alphas: tuple[float, float] = ALPHAS,
     threshold: float = THRESHOLD,
 ) -> Sensitivity:
-    """Measure how parameters and predictions react if the prior, or the likelihood, counts for less or more.
+    """Measure how parameters and predictions change if the prior, or the likelihood, counts for less or more.
 
     Parameters
     ----------
@@ -165,19 +165,19 @@ def prior_sensitivity(
     lower, upper = alphas
     if not 0 < lower < 1 < upper:
         raise DataError(f"`alphas` must be one power in (0, 1) and one above 1; got {alphas}.")
-    draws_of, components = _read(tree, var_names)
+    draws, components = _read_tree(tree, var_names)
     scaled = {name: [power_weights(values, alpha) for alpha in alphas] for name, values in components.items()}
-    parameters = _parameters(draws_of, scaled, threshold)
+    parameters = _parameter_table(draws, scaled, threshold)
     predictions = None
     if log_joint is not None:
         S = next(iter(components.values())).size
-        predictions = _predictions(_check_joint(log_joint, S), class_names, scaled, threshold)
-    reason, next_step = _pronounce(parameters, predictions, scaled, threshold)
+        predictions = _prediction_table(_check_joint(log_joint, S), class_names, scaled, threshold)
+    reason, next_step = _describe_sensitivity(parameters, predictions, scaled, threshold)
     return Sensitivity(parameters, predictions, _weights_table(scaled), (lower, upper), threshold, reason, next_step)
 
 
-def _parameters(
-    draws_of: Mapping[str, Floats], scaled: Mapping[str, list[PowerWeights]], threshold: float
+def _parameter_table(
+    draws: Mapping[str, Floats], scaled: Mapping[str, list[PowerWeights]], threshold: float
 ) -> "pd.DataFrame":
     import pandas as pd
     from arviz_stats.base import array
@@ -188,15 +188,15 @@ def _parameters(
         low, high = (np.exp(p.log_weights).reshape(x.shape) for p in pair)
         return float(arviz.power_scale_sense(x, low, high, pair[0].alpha, pair[1].alpha))
 
-    lines = {label: [gradient(x, scaled[name]) for name in COMPONENTS] for label, x in draws_of.items()}
+    lines = {label: [gradient(x, scaled[name]) for name in COMPONENTS] for label, x in draws.items()}
     table = pd.DataFrame(
         list(lines.values()), index=pd.Index(list(lines), name="parameter"), columns=list(COMPONENTS), dtype=float
     )
-    table["diagnosis"] = _diagnoses(table, threshold)
+    table["diagnosis"] = _diagnose_lines(table, threshold)
     return table
 
 
-def _predictions(
+def _prediction_table(
     L: Floats, class_names: Sequence[Any] | None, scaled: Mapping[str, list[PowerWeights]], threshold: float
 ) -> "pd.DataFrame":
     import pandas as pd
@@ -206,34 +206,36 @@ def _predictions(
     if len(names) != K:
         raise DataError(f"`class_names` must hold {K} names, one for each class of `log_joint`; got {len(names)}.")
     P = weighted_probabilities(L, np.full(S, -np.log(S)))
-    moved = {name: [weighted_probabilities(L, p.log_weights) for p in pair] for name, pair in scaled.items()}
+    scaled_P = {name: [weighted_probabilities(L, p.log_weights) for p in pair] for name, pair in scaled.items()}
     top = P.argmax(axis=1)
-    own = np.arange(n), top
+    cells = np.arange(n), top
     table = pd.DataFrame(
         {
             "class": [names[k] for k in top],
-            "probability": P[own],
-            "lower": moved["prior"][0][own],
-            "upper": moved["prior"][1][own],
+            "probability": P[cells],
+            "lower": scaled_P["prior"][0][cells],
+            "upper": scaled_P["prior"][1][cells],
         },
         index=pd.RangeIndex(n, name="row"),
     )
     for name in COMPONENTS:
         steps = [np.abs(np.log2(p.alpha)) for p in scaled[name]]
         table[name] = np.mean(
-            [np.abs(Q - P).max(axis=1) / step for Q, step in zip(moved[name], steps, strict=True)], axis=0
+            [np.abs(Q - P).max(axis=1) / step for Q, step in zip(scaled_P[name], steps, strict=True)], axis=0
         )
-    table["flips"] = np.any([Q.argmax(axis=1) != top for Q in moved["prior"]], axis=0)
-    table["diagnosis"] = _diagnoses(table, threshold)
+    table["flips"] = np.any([Q.argmax(axis=1) != top for Q in scaled_P["prior"]], axis=0)
+    table["diagnosis"] = _diagnose_lines(table, threshold)
     return table
 
 
-def _diagnoses(table: "pd.DataFrame", threshold: float) -> list[str]:
+def _diagnose_lines(table: "pd.DataFrame", threshold: float) -> list[str]:
+    """Return the diagnosis of each line: conflict, strong prior, or none, by both sensitivities."""
     prior, likelihood = (table[name].to_numpy() >= threshold for name in COMPONENTS)
     return [(CONFLICT if b else STRONG) if a else FINE for a, b in zip(prior, likelihood, strict=True)]
 
 
 def _weights_table(scaled: Mapping[str, list[PowerWeights]]) -> "pd.DataFrame":
+    """Return k̂ and the effective share of draws for each component and power."""
     import pandas as pd
 
     lines = {(name, p.alpha): (p.pareto_k, p.ess_fraction) for name, pair in scaled.items() for p in pair}
@@ -241,13 +243,13 @@ def _weights_table(scaled: Mapping[str, list[PowerWeights]]) -> "pd.DataFrame":
     return pd.DataFrame(list(lines.values()), index=index, columns=["pareto_k", "ess_fraction"])
 
 
-def _pronounce(
+def _describe_sensitivity(
     parameters: "pd.DataFrame",
     predictions: "pd.DataFrame | None",
     scaled: Mapping[str, list[PowerWeights]],
     threshold: float,
 ) -> tuple[str, str]:
-    """Return the reason and the next step."""
+    """Return the findings in sentences (`reason`) and what to do about them (`next_step`)."""
     reasons, steps = [], []
     for name, pair in scaled.items():
         for p in pair:
@@ -261,12 +263,12 @@ def _pronounce(
         (CONFLICT, "Check the prior's location and scale against what is known of these quantities, and the data."),
         (STRONG, "Say why this prior, or report the results under a second one; more data would make it matter less."),
     ):
-        found = parameters[parameters["diagnosis"] == diagnosis]
-        if len(found):
-            label = found["prior"].idxmax()
+        flagged = parameters[parameters["diagnosis"] == diagnosis]
+        if len(flagged):
+            label = flagged["prior"].idxmax()
             reasons.append(
-                f"{len(found)} of {len(parameters)} parameters show a {diagnosis}, most of all {label} "
-                f"({found['prior'].max():.2f}; limit {threshold:g})."
+                f"{len(flagged)} of {len(parameters)} parameters show a {diagnosis}, most of all {label} "
+                f"({flagged['prior'].max():.2f}; limit {threshold:g})."
             )
             steps.append(remedy)
     if not (parameters["diagnosis"] != FINE).any():
@@ -276,12 +278,15 @@ def _pronounce(
             f"{threshold:g})."
         )
     if predictions is not None:
-        row, most = predictions["prior"].idxmax(), predictions["prior"].max()
+        worst_row, largest_change = predictions["prior"].idxmax(), predictions["prior"].max()
         count, flips = int((predictions["prior"] >= threshold).sum()), int(predictions["flips"].sum())
-        many = f"{count} of {len(predictions)} rows change" if count else f"No row of {len(predictions)} changes"
+        rows_changed = (
+            f"{count} of {len(predictions)} rows change" if count else f"No row of {len(predictions)} changes"
+        )
         reasons.append(
-            f"{many} a probability by {threshold:g} or more when the prior counts double (at most {most:.3f}, row "
-            f"{row}); {flips or 'no'} decision{'s' if flips > 1 else ''} flip{'s' if flips < 2 else ''}."
+            f"{rows_changed} a probability by {threshold:g} or more when the prior counts double (at most "
+            f"{largest_change:.3f}, row {worst_row}); {flips or 'no'} "
+            f"decision{'s' if flips > 1 else ''} flip{'s' if flips < 2 else ''}."
         )
         if (count or flips) and not steps:
             steps.append("Report these rows under a second prior too.")
@@ -290,7 +295,7 @@ def _pronounce(
     return " ".join(reasons), " ".join(dict.fromkeys(steps)) or "Report the results as they are."
 
 
-def _read(tree: "xr.DataTree", var_names: Sequence[str] | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def _read_tree(tree: "xr.DataTree", var_names: Sequence[str] | None) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """Return the draws (chain, draw) of each scalar that varies, and log prior and log likelihood (chain, draw)."""
     groups = getattr(tree, "children", {})
     for name in ("posterior", "log_prior", "log_likelihood"):
@@ -306,26 +311,26 @@ def _read(tree: "xr.DataTree", var_names: Sequence[str] | None) -> tuple[dict[st
                 f"`var_names` must be variables of the posterior, {list(posterior.data_vars)}; got {absent}."
             )
         posterior = posterior[list(var_names)]
-    every = scalars(posterior)
-    for label, x in every.items():
+    by_label = scalars(posterior)
+    for label, x in by_label.items():
         if x.size < FEWEST_DRAWS or not (np.abs(x) <= LARGEST).all():
-            what = f"{x.size} draws" if x.size < FEWEST_DRAWS else "draws that are not finite, or beyond 1e150"
-            raise DataError(f"Power-scaling takes at least {FEWEST_DRAWS} finite draws; {label!r} has {what}.")
-    draws_of = {label: x for label, x in every.items() if np.ptp(x) > CONSTANT * np.abs(x).max()}
-    if not draws_of:
+            problem = f"{x.size} draws" if x.size < FEWEST_DRAWS else "draws that are not finite, or beyond 1e150"
+            raise DataError(f"Power-scaling takes at least {FEWEST_DRAWS} finite draws; {label!r} has {problem}.")
+    draws = {label: x for label, x in by_label.items() if np.ptp(x) > CONSTANT * np.abs(x).max()}
+    if not draws:
         raise DataError("No parameter of the posterior varies; there is nothing to measure.")
-    shape = next(iter(draws_of.values())).shape
+    shape = next(iter(draws.values())).shape
     components = {}
     for name in COMPONENTS:
-        total = _total(tree[f"log_{name}"].to_dataset(), f"log_{name}")
+        total = _sum_log_density(tree[f"log_{name}"].to_dataset(), f"log_{name}")
         if total.shape != shape:
             raise DataError(f"`log_{name}` must have the {shape} chains and draws of the posterior; got {total.shape}.")
         components[name] = total
-    return draws_of, components
+    return draws, components
 
 
-def _total(dataset: "xr.Dataset", name: str) -> Floats:
-    """Sum all there is to one number (chain, draw)."""
+def _sum_log_density(dataset: "xr.Dataset", name: str) -> Floats:
+    """Return the sum of all variables of a group of log densities, over all dims but chain and draw."""
     total: Any = 0.0
     for variable in dataset.data_vars.values():
         if not {"chain", "draw"} <= set(variable.dims):
@@ -336,6 +341,7 @@ def _total(dataset: "xr.Dataset", name: str) -> Floats:
 
 
 def _check_joint(log_joint: ArrayLike, S: int) -> Floats:
+    """Return `log_joint` as (S, n, K), checked against the number of draws."""
     L = numbers("log_joint", log_joint)
     if L.ndim not in (3, 4) or 0 in L.shape:
         raise DataError(f"`log_joint` must be (S, n, K) or (chains, draws, n, K); got shape {L.shape}.")

@@ -25,8 +25,8 @@ BOOTSTRAPS = 1000
 def stacking_weights(pointwise: ArrayLike) -> Floats:
     """Return the weights (M,) of the mixture of M models that predicts best: max_w Σ_i log Σ_m w_m p_im on the simplex.
 
-    The problem is concave. With g_m = mean_i p_im / Σ_m w_m p_im no weights are better by more than log max_m g_m in
-    the mean, which is what the answer is held to.
+    The problem is concave. With g_m = mean_i p_im / Σ_m w_m p_im no weights have a mean log score that is larger by
+    more than log max_m g_m. Iterations stop once this bound is below 1e-6.
 
     Parameters
     ----------
@@ -93,6 +93,7 @@ def pseudo_bma_weights(pointwise: ArrayLike, *, random_seed: int = 0) -> Floats:
 
 
 def _check_pointwise(pointwise: ArrayLike) -> Floats:
+    """Return log densities (n, M), checked; those below −1e150 become −inf."""
     logs = numbers("pointwise", pointwise)
     if logs.ndim != 2 or 0 in logs.shape or not (logs <= LARGEST).all():
         raise DataError(f"`pointwise` must be (n, M) log densities, none of them nan; got shape {logs.shape}.")

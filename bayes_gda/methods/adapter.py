@@ -32,6 +32,7 @@ from bayes_gda.methods import differences
 from bayes_gda.methods.importance import trust as judge
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.methods.skew import lindley_mean
+from bayes_gda.methods.verdict import Verdict
 from bayes_gda.priors import Seed
 
 if TYPE_CHECKING:
@@ -123,6 +124,10 @@ class ModelDensity:
         """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,)."""
         return differences.third_order_trace(self._gradients, w, V)
 
+    def third_order_form(self, w: Floats, h: Floats) -> Floats:
+        """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""
+        return differences.third_order_form(self._gradients, w, h)
+
     def _gradients(self, W: Floats) -> Floats:
         return self.values_and_gradients(W)[1]
 
@@ -193,7 +198,7 @@ def laplace(model: pm.Model | ModelDensity) -> ModelPosterior:
     return ModelPosterior(density, laplace_approximation(density, near))
 
 
-def trust(model: pm.Model | ModelPosterior, *, draws: int = judge.DRAWS, random_seed: Seed = 0) -> judge.Trust:
+def trust(model: pm.Model | ModelPosterior, *, draws: int = judge.DRAWS, random_seed: Seed = 0) -> Verdict:
     """Say whether the Laplace approximation of a PyMC model can be trusted.
 
     Parameters

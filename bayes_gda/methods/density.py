@@ -18,23 +18,58 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.methods import differences
 
+# Where draws of a model that goes by its graph keep the unconstrained coordinates that they were made of.
+COORDINATES = "unconstrained"
 
-class Coordinates(Protocol):
-    """What a density and a block of one have in common."""
+
+class LogDensity(Protocol):
+    """A log density that can be taken of many points at once: all that importance sampling needs."""
+
+    def log_density(self, w: Floats) -> Floats:
+        """Return log p(w) up to a constant, () for one w (dim,), (S,) for S of them (S, dim)."""
+
+
+class Smooth(LogDensity, Protocol):
+    """One with two derivatives: all that the Laplace approximation needs."""
+
+    @property
+    def dim(self) -> int:
+        """Length of w."""
+
+    def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
+        """Return log p(w), its gradient (dim,) and H = −∂² log p (dim, dim)."""
+
+
+class ThirdOrder(Smooth, Protocol):
+    """One that also knows two contractions of its third derivatives T: what corrections of Laplace's method need."""
+
+    def third_order_trace(self, w: Floats, V: Floats) -> Floats:
+        """Return Σ_jk T_ijk V_jk (dim,)."""
+
+    def third_order_form(self, w: Floats, h: Floats) -> Floats:
+        """Return Σ_ijk T_ijk h_i h_j h_k, () for one direction h (dim,), (S,) for (S, dim)."""
+
+
+class Block:
+    """A block of coordinates of a density, with its share of the log posterior."""
 
     @property
     def dim(self) -> int:
         """Number of coordinates."""
+        raise NotImplementedError
 
     @property
     def start(self) -> Floats:
         """(dim,) a point near the mode."""
+        raise NotImplementedError
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
-        """Return log p (…), or this block's share of it, and its gradient (…, dim) at W (…, dim)."""
+        """Return this share of log p (…) and its gradient (…, dim) at W (…, dim)."""
+        raise NotImplementedError
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return the model's variables (S, …) at S points (S, dim)."""
+        raise NotImplementedError
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log prior densities (S,) of the named parameters, positive ones by their logarithm.
@@ -43,32 +78,22 @@ class Coordinates(Protocol):
         or a precision. For the conjugate priors the α-th power is then the prior of α times as many imagined rows,
         which is what power-scaling means to ask.
         """
-
-
-class Density(Coordinates, Protocol):
-    """A posterior in unconstrained coordinates, with the Jacobian; normalised as its model is."""
-
-    @property
-    def rows(self) -> Dataset | None:
-        """The rows behind the likelihood; None if only their moments are known."""
-
-    def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
-        """Return the log likelihood (S, n) of every row: joint for generative models, else conditional."""
-
-
-class Block(Coordinates, Protocol):
-    """One block of coordinates of a generative model."""
+        raise NotImplementedError
 
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
-        """Return the block's share of each row's log likelihood (S, n)."""
+        """Return this share of each row's log likelihood (S, n): joint for generative models, else conditional."""
+        raise NotImplementedError
+
+
+class Density(Block):
+    """A posterior in unconstrained coordinates, with the Jacobian; normalised as its model is."""
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Density):
     """A density whose coordinates fall into independent blocks: log p is the sum of theirs."""
 
     blocks: Sequence[Block]
-    rows: Dataset | None = None
 
     @property
     def dim(self) -> int:
@@ -107,10 +132,9 @@ class Parts:
             out |= block.log_prior(variables)
         return out
 
-    def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
+    def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
         """Return the joint log likelihood (S, n) of every row."""
-        assert self.rows is not None
-        return np.asarray(sum(block.log_likelihood(variables, self.rows) for block in self.blocks))
+        return np.asarray(sum(block.log_likelihood(variables, rows) for block in self.blocks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,6 +160,10 @@ class Smoothed:
     def third_order_trace(self, w: Floats, V: Floats) -> Floats:
         """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,)."""
         return differences.third_order_trace(self._gradients, w, V)
+
+    def third_order_form(self, w: Floats, h: Floats) -> Floats:
+        """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""
+        return differences.third_order_form(self._gradients, w, h)
 
     def _gradients(self, W: Floats) -> Floats:
         return self.density.values_and_gradients(W)[1]

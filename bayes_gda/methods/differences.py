@@ -46,6 +46,19 @@ def third_order_trace(gradients: Gradients, w: Floats, V: Floats) -> Floats:
     return (around - 30 * dim * G[0]) / (12 * h**2)
 
 
+def third_order_form(gradients: Gradients, w: Floats, h: Floats) -> Floats:
+    """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim).
+
+    It is the second derivative along h of the slope hᵀg: cubic in h, so that a short step serves any length.
+    """
+    directions = np.atleast_2d(h)
+    length = np.maximum(np.sqrt(np.einsum("sd,sd->s", directions, directions)), np.finfo(float).tiny)
+    unit, step = directions / length[:, None], 10 * STEP
+    G = gradients(_stencil(w, step * unit)).reshape(len(unit), 4, -1)
+    around = np.einsum("o,sod,sd->s", SECOND, G, unit) - 30 * unit @ gradients(w[None])[0]
+    return np.asarray(around / (12 * step**2) * length**3).reshape(np.shape(h)[:-1])
+
+
 def _stencil(w: Floats, directions: Floats) -> Floats:
     """Return the points w − 2d, w − d, w + d, w + 2d (4·m, dim) for each of m directions (m, dim)."""
     return (w + OFFSETS[None, :, None] * directions[:, None, :]).reshape(-1, len(w))

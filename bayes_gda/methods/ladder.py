@@ -1,43 +1,58 @@
-"""The choice of a method, made once: exact where the prior is conjugate, else Laplace, verified, else MCMC.
+"""The ladder: exact where the prior is conjugate, else Laplace, verified, else MCMC. Every door fits through `fit`.
 
     auto      exact ──▶ Laplace ──▶ trusted: as it is
-                                    corrected: weighted draws, resampled
+                                    corrected: weighted draws, refined and resampled
                                     needs-mcmc, or no mode: MCMC, said once
     exact, laplace, mcmc    that one, or an error that says why not
+    every     all methods that apply, side by side: what a report compares
 
-What the methods need of a model is a `Problem`; there is one for the Gaussian models and two for the regressions. A
-`SampledProblem`, such as that of rows with gaps, has no fast approximation: there it is exact, else MCMC.
+It knows no model: what it needs of one is a `Family`.
 """
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
-from bayes_gda.families.classifier import FittedClassifier
+from bayes_gda.methods.importance.at_once import assess_at_once, first_look
 from bayes_gda.methods.importance.refine import refine
-from bayes_gda.methods.importance.trust import LIGHTS, Trust, verdict_html
+from bayes_gda.methods.importance.trust import assess
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.skew import lindley_mean
+from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.fitted import FittedModel
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from bayes_gda.families.base import Family
     from bayes_gda.methods.diagnostics import Diagnosis
 
 Inference = Literal["auto", "exact", "laplace", "mcmc"]
 INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "mcmc")
-# A reported probability may be off by so much for `trusted`. It is less than the .02 of `inference.trust`, because the
+Method = Literal["exact", "laplace", "skew-modal", "corrected", "mcmc"]
+# A reported probability may be off by so much for `trusted`. It is less than the .02 of `importance.trust`, because the
 # estimators integrate the link and so have only the posterior's share of the error to spend.
 TOLERANCE = 0.01
 # Equally weighted draws that a corrected posterior is resampled to: so many that they add little to the error of the
 # weighted ones, which are worth 3000 or more where that could be had.
 CORRECTED_DRAWS = 16_000
+# From so many rows on, few draws are weighed first, over all rows: where rows are many the posterior is near Gaussian,
+# and they are enough to say so. The full check takes some .2 s here, and grows with the rows.
+MANY_ROWS = 5_000
+EXACT = "The prior is conjugate: nothing is approximated."
+SAMPLE = "Sample the posterior: inference='mcmc'."
+# MCMC on a table that is larger than memory is no remedy; a part of it is.
+SAMPLE_PART = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."
 _PACKAGE = str(Path(__file__).resolve().parents[1])
-_GREEN, _YELLOW, _RED = LIGHTS.values()
+
+# Opens a stage of the work by its name, such as a clock's.
+Stage = Callable[[str], AbstractContextManager[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +69,17 @@ class Settings:
         Seed of all draws.
     progress
         Whether to show a bar; None shows it on a terminal.
+    tolerance
+        How far a probability may be off for the verdict `trusted`.
     """
 
-    inference: Inference
-    draws: int
-    chains: int
-    sampler: str
-    random_seed: int
-    progress: bool | None
+    inference: Inference = "auto"
+    draws: int = 1000
+    chains: int = 4
+    sampler: str = "pymc"
+    random_seed: int = 0
+    progress: bool | None = False
+    tolerance: float = TOLERANCE
 
     def __post_init__(self) -> None:
         if self.inference not in INFERENCES:
@@ -77,187 +95,252 @@ class Settings:
         return self.draws * self.chains
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdict:
-    """What to think of a posterior that needs no check, or was sampled, or could not be checked.
-
-    Parameters
-    ----------
-    verdict
-        `exact`, `sampled`, or `needs-mcmc` if there is no fast approximation that could be weighed.
-    reason, next_step
-        The sentence that explains it; what to do.
-    pareto_k, ess_fraction
-        As in `Trust`, where they have a meaning.
-    diagnosis
-        The diagnosis of sampled draws.
-    laplace
-        The verdict on the fast approximation that was tried before.
-    """
-
-    verdict: Literal["exact", "sampled", "needs-mcmc"]
-    reason: str
-    next_step: str
-    pareto_k: float = np.nan
-    ess_fraction: float = np.nan
-    diagnosis: "Diagnosis | None" = None
-    laplace: "Trust | Verdict | None" = None
-
-    def __str__(self) -> str:
-        return f"{self.verdict}: {self.reason} {self.next_step}"
-
-    def _repr_html_(self) -> str:
-        return verdict_html(self.verdict, self.reason, self.next_step, light_of(self))
-
-
-def light_of(trust: Trust | Verdict) -> str:
-    """Return the traffic light of a verdict: its colour as HTML has it."""
-    if isinstance(trust, Verdict) and trust.diagnosis is not None:
-        return {"good": _GREEN, "caution": _YELLOW, "bad": _RED}[trust.diagnosis.verdict]
-    return _GREEN if trust.verdict == "exact" else LIGHTS[trust.verdict]
+def seed_of(random_state: Any) -> int:
+    """Return the seed behind all draws of a fit, from a user's seed or RandomState; None is new each time."""
+    if not isinstance(random_state, np.random.RandomState):
+        random_state = np.random.RandomState(random_state)
+    return int(random_state.randint(2**31 - 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """A fitted model and how it came about.
+class Exact:
+    """An exact posterior.
 
     Parameters
     ----------
     model
-        Posterior and predictions.
-    method
-        `exact`, `laplace`, `corrected` or `mcmc`.
-    trust
-        Whether to believe it.
+        The fitted model.
     log_evidence, log_evidence_error
-        log p(data) and its standard error; nan where it is not known or, under a flat prior, has no meaning.
-    n_iter
-        Newton steps to the mode; None if there was no search.
+        log p(data) and its error: 0 in closed form, nan if that is not known.
+    reason
+        What is exact about it.
+    """
+
+    model: FittedModel
+    log_evidence: float
+    log_evidence_error: float = 0.0
+    reason: str = EXACT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """A model with every posterior that was computed, under one labelling, and which of them was chosen.
+
+    Parameters
+    ----------
+    family
+        The model, its data and its prior.
+    models
+        The fitted model by method: `exact`, `laplace`, `skew-modal`, `corrected`, `mcmc`.
+    chosen
+        The method behind the predictions.
+    verdict
+        Whether to believe it.
+    evidence
+        log p(data) and its standard error: `exact`, by `laplace` (whose error is not known, nan), `corrected` by
+        importance weights, and by the `bridge` from sampled draws.
+    gaussian
+        Laplace's Gaussian; None if it was not made, or there is no mode.
     tree
         What the sampler returned, under the user's names; None if nothing was sampled.
     """
 
-    model: FittedClassifier
-    method: Literal["exact", "laplace", "corrected", "mcmc"]
-    trust: Trust | Verdict
-    log_evidence: float
-    log_evidence_error: float
-    n_iter: int | None = None
+    family: "Family"
+    models: dict[str, FittedModel]
+    chosen: str
+    verdict: Verdict
+    evidence: dict[str, tuple[float, float]] = field(default_factory=dict)
+    gaussian: GaussianPosterior | None = None
     tree: "xr.DataTree | None" = None
 
-
-class SampledProblem(Protocol):
-    """A model with its data and prior, and the steps of the methods that need no mode."""
+    @property
+    def model(self) -> FittedModel:
+        """The fitted model behind the predictions."""
+        return self.models[self.chosen]
 
     @property
-    def proper(self) -> bool:
-        """Whether the prior can be normalised."""
-
-    def exact(self) -> tuple[FittedClassifier, float] | None:
-        """Return the exact posterior and the log evidence, or None if there is no closed form."""
-
-    def no_exact(self) -> str:
-        """Say why there is no closed form, nor an approximation if there is none, and what to do."""
-
-    def sample(self, settings: Settings) -> tuple[FittedClassifier, "xr.DataTree"]:
-        """Return the model with draws by MCMC, and the tree that the sampler returned."""
-
-    def sampled_evidence(self, model: FittedClassifier, chains: int) -> tuple[float, float]:
-        """Return the log evidence that draws by MCMC give, and its error; nan if they do not."""
-
-
-@runtime_checkable
-class Problem(SampledProblem, Protocol):
-    """One that also has a mode, and the steps of Laplace's method and its check."""
-
-    def laplace(self) -> GaussianPosterior:
-        """Return the Gaussian at the mode."""
-
-    def assess(self, posterior: GaussianPosterior, random_seed: int) -> Trust:
-        """Weigh the Gaussian against the posterior."""
-
-    def log_density(self, w: Floats) -> Floats:
-        """Return the log posterior (S,), up to its evidence, at points (S, dim) in the Gaussian's coordinates."""
+    def best_evidence(self) -> tuple[float, float]:
+        """The log evidence with the least error, and that error; nan where none is known."""
+        known = [pair for pair in self.evidence.values() if np.isfinite(pair[1])]
+        return min(known, key=lambda pair: pair[1]) if known else (np.nan, np.nan)
 
     @property
-    def n(self) -> int:
-        """Rows that the log density sums over."""
+    def log_evidence(self) -> tuple[float, float]:
+        """The log evidence that goes with the chosen method, corrected if that is Laplace, and its standard error."""
+        method = {"exact": "exact", "mcmc": "bridge"}.get(self.chosen, "corrected")
+        return self.evidence.get(method, (np.nan, np.nan))
 
-    def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedClassifier:
-        """Return the model whose posterior is the Gaussian."""
+    @property
+    def weighing(self) -> Verdict:
+        """The verdict on the fast approximation: its own, or that before sampling."""
+        return self.verdict.before or self.verdict
 
-    def from_draws(self, w: Floats) -> FittedClassifier:
-        """Return the model with draws (S, dim) in the coordinates of the Gaussian."""
 
-
-def fit(problem: SampledProblem, settings: Settings) -> Fit:
+def fit(family: "Family", settings: Settings) -> Fit:
     """Fit by the method asked for, or by the fastest one that holds."""
     asked = settings.inference
     if asked in ("auto", "exact"):
-        exact = problem.exact()
-        if exact is not None:
-            verdict = Verdict("exact", "The prior is conjugate: nothing is approximated.", "Use it.", ess_fraction=1.0)
-            return Fit(exact[0], "exact", verdict, exact[1], 0.0)
+        if (exact := family.exact()) is not None:
+            pair = (exact.log_evidence, exact.log_evidence_error)
+            return Fit(
+                family, {"exact": exact.model}, "exact", Verdict("exact", exact.reason, "Use it."), {"exact": pair}
+            )
         if asked == "exact":
-            raise PriorError(problem.no_exact())
-    if asked == "laplace" and not isinstance(problem, Problem):
-        raise PriorError(problem.no_exact())
-    if asked == "mcmc" or not isinstance(problem, Problem):
-        if isinstance(problem, Problem) and not problem.proper:
-            problem.laplace()  # raises if the posterior is not proper either, which no sampler would notice
-        return _by_mcmc(problem, settings, None)
-    fast = _by_laplace(problem, settings)
-    if isinstance(fast, Fit):
+            raise PriorError(family.no_exact())
+    if asked == "laplace" and not family.has_mode:
+        raise PriorError(family.no_exact())
+    if asked == "mcmc" or not family.has_mode:
+        # Where the prior is flat Laplace raises if the posterior is not proper either, which no sampler would notice.
+        gaussian = family.laplace() if family.has_mode and not family.proper else None
+        return _sampled(Fit(family, {}, "mcmc", _unweighed(""), gaussian=gaussian), settings)
+    fast = _fast(family, settings)
+    if fast.verdict.verdict != "needs-mcmc":
         return fast
-    _warn(f"{fast.reason} Sampling the posterior by MCMC instead.")
-    return _by_mcmc(problem, settings, fast)
+    if asked == "laplace" or not family.can_sample:
+        kept = "" if family.can_sample else " The Laplace approximation is kept."
+        _warn(f"{fast.verdict.reason}{kept} {fast.verdict.next_step}" if kept else str(fast.verdict))
+        return fast
+    _warn(f"{fast.verdict.reason} Sampling the posterior by MCMC instead.")
+    return _sampled(fast, settings)
 
 
-def _by_laplace(problem: Problem, settings: Settings) -> Fit | Trust | Verdict:
-    """Return the fit, corrected if need be; or, unless Laplace was asked for, the verdict that it will not do."""
-    forced = settings.inference == "laplace"
-    trust: Trust | Verdict
+def fit_every(
+    family: "Family", settings: Settings, *, sampling: bool, stage: Stage = lambda name: nullcontext()
+) -> Fit:
+    """Fit by every method that applies, and choose the best: exact, MCMC that converged, then what the verdict says.
+
+    Parameters
+    ----------
+    family, settings
+        As in `fit`; `settings.inference` is taken as `auto`.
+    sampling
+        Whether to run MCMC too, which the other methods are then held against.
+    stage
+        Opened with `fit` and `sample` around these parts of the work.
+    """
+    settings = replace(settings, inference="auto")
+    models: dict[str, FittedModel] = {}
+    evidence: dict[str, tuple[float, float]] = {}
+    with stage("fit"):
+        exact = family.exact()
+        if exact is not None:
+            models["exact"], evidence["exact"] = exact.model, (exact.log_evidence, exact.log_evidence_error)
+        # Weighing takes seconds with many parameters. Beside the exact posterior only its evidence is news.
+        fast = None
+        if family.has_mode:
+            fast = _fast(family, settings, every=True, weighed=exact is None or sampling)
+            models |= {name: model for name, model in fast.models.items() if exact is None or name != "corrected"}
+            evidence |= fast.evidence
+    weighing = _unweighed(family.no_exact()) if fast is None else fast.verdict
+    gaussian = None if fast is None else fast.gaussian
+    if exact is not None:
+        weighing = Verdict("exact", exact.reason, "Use it.", importance=weighing.importance)
+    out = Fit(family, models, "exact", weighing, evidence, gaussian)
+    if sampling and family.can_sample:
+        with stage("sample"):
+            out = _sampled(out, settings, quiet=True)
+    chosen = _choose_best(out.models, weighing, out.verdict.diagnosis)
+    verdict = out.verdict if chosen == "mcmc" else replace(weighing, diagnosis=out.verdict.diagnosis)
+    return replace(out, chosen=chosen, verdict=verdict)
+
+
+def _choose_best(models: dict[str, FittedModel], weighing: Verdict, diagnosis: "Diagnosis | None") -> str:
+    """Return the best method that there is: exact, then MCMC that converged, then what the verdict says."""
+    if "exact" in models:
+        return "exact"
+    if diagnosis is not None and (diagnosis.verdict != "bad" or len(models) == 1):
+        return "mcmc"
+    if weighing.verdict == "corrected":
+        return "corrected"
+    if models:
+        return "laplace" if "laplace" in models else "mcmc"
+    raise ConvergenceError("There is no fast approximation, and nothing was sampled. Leave quick=True out.")
+
+
+def verify(family: "Family", gaussian: GaussianPosterior, settings: Settings) -> Verdict:
+    """Weigh a Gaussian against the posterior, by the probabilities of training rows; a verdict in any case."""
+    seed = settings.random_seed
+    options: dict[str, Any] = {
+        "predictor": family.predictor(seed),
+        "link": "exact",  # which the predictions use
+        "tolerance": settings.tolerance,
+        "random_seed": seed,
+    }
     try:
-        posterior = problem.laplace()
+        options["mean"] = lindley_mean(gaussian, family.third_order)
+        if family.single_look:
+            verdict = assess_at_once(family.target, gaussian, **options)
+        else:
+            verdict = _unweighed("")
+            if family.cost_rows >= MANY_ROWS:
+                verdict = first_look(family.target, gaussian, **options)
+            if verdict.verdict != "trusted":
+                verdict = assess(family.target, gaussian, **options)
     except ConvergenceError as error:
-        if not problem.proper:
-            raise  # the message says why there is no posterior, so that MCMC has nothing to sample
+        return _unweighed(_sentence(error))
+    return (
+        verdict
+        if verdict.verdict != "corrected"
+        else refine(family.target.log_density, verdict, family.cost_rows, seed, at_once=family.single_look)
+    )
+
+
+def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed: bool = True) -> Fit:
+    """Fit by Laplace, verify, and correct if need be; a verdict `needs-mcmc` if that will not do."""
+    forced = settings.inference == "laplace"
+    try:
+        gaussian = family.laplace()
+    except ConvergenceError as error:
+        if not (family.proper and family.can_sample):
+            raise  # the message says why there is no posterior, or nothing else is left to try
         if forced:
             remedy = "Use inference='mcmc', or 'auto', which does so by itself."
             raise ConvergenceError(f"{_sentence(error)} {remedy}", error.partial) from error
-        return Verdict("needs-mcmc", _sentence(error), "Sample the posterior: inference='mcmc'.")
-    try:
-        trust = problem.assess(posterior, settings.random_seed)
-    except ConvergenceError as error:
-        trust = Verdict("needs-mcmc", _sentence(error), "Sample the posterior: inference='mcmc'.")
-    if trust.verdict == "needs-mcmc" and not forced:
-        return trust
-    if trust.verdict == "needs-mcmc":
-        _warn(str(trust))
-    elif isinstance(trust, Trust) and trust.verdict == "corrected" and not forced:
-        trust = refine(problem.log_density, trust, problem.n, settings.random_seed)
-    evidence = (trust.log_evidence, trust.log_evidence_error) if isinstance(trust, Trust) else (np.nan, np.nan)
-    if not problem.proper:
-        evidence = (np.nan, np.nan)
-    n_iter = posterior.info.n_iter
-    if isinstance(trust, Trust) and trust.verdict == "corrected" and not forced:
+        return Fit(family, {}, "laplace", _unweighed(_sentence(error)))
+    verdict = verify(family, gaussian, settings) if weighed else _unweighed("")
+    if verdict.verdict == "needs-mcmc" and not family.can_sample:
+        verdict = replace(verdict, next_step=SAMPLE_PART)
+    found, models = verdict.importance, {}
+    evidence = {"laplace": (gaussian.log_evidence, np.nan)}
+    if found is not None:
+        evidence["corrected"] = (found.log_evidence, found.log_evidence_error)
+    if not family.proper:
+        evidence = {}  # of a flat prior it has no meaning
+    corrected = verdict.verdict == "corrected" and not forced
+    if every or not corrected:
+        models["laplace"] = family.from_gaussian(gaussian, settings)
+    if every and (w := family.skewed(gaussian, settings.size, settings.random_seed)) is not None:
+        models["skew-modal"] = family.from_coordinates(w)
+    if found is not None and (corrected or (every and verdict.verdict == "trusted")):
         size = max(settings.size, CORRECTED_DRAWS)
-        model = problem.from_draws(trust.draw(size, random_seed=settings.random_seed))
-        return Fit(model, "corrected", trust, *evidence, n_iter)
-    return Fit(problem.from_gaussian(posterior, settings), "laplace", trust, *evidence, n_iter)
+        models["corrected"] = family.from_coordinates(found.draw(size, random_seed=settings.random_seed))
+    return Fit(family, models, "corrected" if corrected else "laplace", verdict, evidence, gaussian)
 
 
-def _by_mcmc(problem: SampledProblem, settings: Settings, before: Trust | Verdict | None) -> Fit:
+def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
+    """Sample, diagnose, and add the draws to the posteriors that there are."""
     from bayes_gda.methods.diagnostics import diagnose
 
-    model, tree = problem.sample(settings)
+    family = before.family
+    with warnings.catch_warnings():
+        if quiet:  # what it has to say is in the diagnosis
+            warnings.simplefilter("ignore", InferenceWarning)
+        model, tree = family.sample(settings, before.gaussian)
+        pair = family.sampled_evidence(model, tree["posterior"].sizes["chain"]) if family.proper else (np.nan, np.nan)
     diagnosis = diagnose(tree)
     reason, step = " ".join(diagnosis.reasons), " ".join(diagnosis.next_steps)
-    if diagnosis.verdict == "bad":
+    if diagnosis.verdict == "bad" and not quiet:
         _warn(f"The draws cannot be relied upon. {reason} {step}")
-    verdict = Verdict("sampled", reason, step, diagnosis=diagnosis, laplace=before)
-    evidence = problem.sampled_evidence(model, tree["posterior"].sizes["chain"]) if problem.proper else (np.nan, np.nan)
-    return Fit(model, "mcmc", verdict, *evidence, tree=tree)
+    weighed = before.verdict if before.verdict.reason else None
+    verdict = Verdict("sampled", reason, step, diagnosis=diagnosis, before=weighed)
+    evidence = before.evidence
+    if "exact" not in evidence and np.isfinite(pair[0]):
+        evidence = evidence | {"bridge": pair}
+    return Fit(family, before.models | {"mcmc": model}, "mcmc", verdict, evidence, before.gaussian, tree)
+
+
+def _unweighed(reason: str) -> Verdict:
+    return Verdict("needs-mcmc", reason, SAMPLE)
 
 
 def _sentence(error: Exception) -> str:

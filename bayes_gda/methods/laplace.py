@@ -11,13 +11,13 @@ as its Cholesky factor. A curvature that is not positive definite there is an er
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.linalg import solve_triangular
+from bayes_gda.methods.density import Smooth
 from bayes_gda.priors import Seed
 
 # Stop when the next Newton step is shorter than this many posterior standard deviations; that step is still taken, and
@@ -28,20 +28,6 @@ NEGLIGIBLE = 1e-7
 MAX_ITERATIONS = 100
 # Armijo: a step must gain this share of what the slope promises.
 SUFFICIENT = 1e-4
-
-
-class Smooth(Protocol):
-    """A log density with two derivatives: all that the Laplace approximation needs."""
-
-    @property
-    def dim(self) -> int:
-        """Length of w."""
-
-    def log_density(self, w: Floats) -> Floats:
-        """Return log p(w), () for one w (dim,), (S,) for S of them (S, dim)."""
-
-    def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
-        """Return log p(w), its gradient (dim,) and H = −∂² log p (dim, dim)."""
 
 
 @dataclass(frozen=True, slots=True)

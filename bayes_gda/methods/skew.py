@@ -15,33 +15,19 @@ skew-modal approximations.
 """
 
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from scipy.special import log_ndtr
 
 from bayes_gda.checks import Floats
+from bayes_gda.methods.density import ThirdOrder
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.priors import Seed
 
 SLOPE = np.sqrt(2 * np.pi) / 12
 
 
-class ThirdTrace(Protocol):
-    """A log density that knows one contraction of its third derivatives."""
-
-    def third_order_trace(self, w: Floats, V: Floats) -> Floats:
-        """Return Σ_jk T_ijk V_jk (dim,)."""
-
-
-class ThirdOrder(ThirdTrace, Protocol):
-    """A log density that knows two of them."""
-
-    def third_order_form(self, w: Floats, h: Floats) -> Floats:
-        """Return Σ_ijk T_ijk h_i h_j h_k, () for one direction h (dim,), (S,) for (S, dim)."""
-
-
-def lindley_mean(posterior: GaussianPosterior, target: ThirdTrace) -> Floats:
+def lindley_mean(posterior: GaussianPosterior, target: ThirdOrder) -> Floats:
     """Return the third-order posterior mean ŵ + ½ V t (m,)."""
     V = posterior.covariance
     return posterior.mean + 0.5 * V @ target.third_order_trace(posterior.mean, V)

@@ -27,11 +27,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
 
 from bayes_gda.checks import Floats, finite, numbers, rectangle, whole
 from bayes_gda.errors import DataError
-from bayes_gda.families.gaussian.predictive import normalised
 from bayes_gda.linalg import for_blocks
 
 Codes = NDArray[np.intp]
@@ -164,16 +162,6 @@ def decide_with_draws(
 
     for_blocks(weigh, n, S * max(K, A))
     return Decisions(made.action, made.names, made.expected_loss, made.loss, made.rejected, optimal, value)
-
-
-def generative_draws(log_joint: Floats) -> tuple[Floats, Floats]:
-    """Turn log p(x, y=k | θ_s) (S, n, K) into p(y=k | x, θ_s) (S, n, K) and weights ∝ p(x | θ_s) (S, n).
-
-    Their weighted mean is the generative predictive, as Σ_s p(x | θ_s) p(y | x, θ_s) = Σ_s p(x, y | θ_s). It takes what
-    `predictive.log_joint_per_draw` gives.
-    """
-    P, log_x = normalised(log_joint)
-    return np.exp(P, out=P), np.asarray(softmax(log_x, axis=0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -29,8 +29,8 @@ from scipy.special import gammaincc
 
 from bayes_gda.checks import Floats, finite, frozen, numbers, positive_number, whole
 from bayes_gda.errors import ConvergenceError, DataError, PriorError
-from bayes_gda.families.gaussian.predictive import log_class_probabilities
 from bayes_gda.linalg import gram
+from bayes_gda.prediction.normalised import log_class_probabilities
 
 # Shares read from a file with six decimals still sum to one within this.
 SUM_TOLERANCE = 1e-6

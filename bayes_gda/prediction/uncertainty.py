@@ -14,49 +14,36 @@ from scipy.special import entr
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
-from bayes_gda.families.classifier import FittedClassifier, RegressionClassifier
-from bayes_gda.families.gaussian.predictive import row_blocks
-from bayes_gda.families.linear import links, softmax_links
-from bayes_gda.families.linear.links import EntropySplit
-from bayes_gda.linalg import for_blocks
-from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.linalg import wide_blocks
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
+from bayes_gda.prediction.fitted import EntropySplit, FittedModel
 from bayes_gda.priors import Seed
 
 
-def interval(model: FittedClassifier, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
+def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
     """Return the central credible interval (n, K, 2) of p(y=k | x, θ), θ ~ p(θ | D), that holds `prob` of it.
 
-    For a Gaussian posterior of logistic regression it is exact, otherwise from `size` draws.
+    In closed form where the model has one, otherwise from `size` draws.
     """
     if not 0 < prob < 1:
         raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")
+    if (closed := model.closed_interval(X, prob)) is not None:
+        return closed
     out = np.empty((len(X), model.K, 2))
-    if isinstance(model, RegressionClassifier) and model.binary and model.posterior is not None:
-        activations = model.activations(model.posterior)
-
-        def write(rows: slice) -> None:
-            mu, s2 = activations(model.features(X[rows]))
-            out[rows, 0] = links.sigmoid_interval(-mu, s2, level=prob)
-            out[rows, 1] = links.sigmoid_interval(mu, s2, level=prob)
-
-        for_blocks(write, len(X), len(model.features.names))
-        return out
     ends = [(1 - prob) / 2, (1 + prob) / 2]
     for rows, P, _ in _draws(model, X, size, random_seed):
         out[rows] = np.moveaxis(np.quantile(P, ends, axis=0), 0, -1)
     return out
 
 
-def entropy(model: FittedClassifier, X: Floats, *, size: int, random_seed: Seed = None) -> EntropySplit:
+def entropy(model: FittedModel, X: Floats, *, size: int, random_seed: Seed = None) -> EntropySplit:
     """Split the entropy of the predictive probabilities of each row into aleatoric and epistemic parts, in nats.
 
     For a generative model the mean is over p(θ | D, x), weights ∝ p(x | θ_s), so that the parts are those of the
     probabilities that the model reports.
     """
-    if isinstance(model, RegressionClassifier) and model.posterior is not None:
-        parts = [_gaussian_entropy(model, model.posterior, X[rows]) for rows in row_blocks(len(X), 512 * model.K)]
-        return EntropySplit(*(np.concatenate([getattr(p, f) for p in parts]) for f in EntropySplit.__slots__))
+    if (closed := model.closed_entropy(X)) is not None:
+        return closed
     total = entr(np.exp(model.log_probabilities(X))).sum(axis=1)
     aleatoric = np.empty(len(X))
     for rows, P, weight in _draws(model, X, size, random_seed):
@@ -66,7 +53,7 @@ def entropy(model: FittedClassifier, X: Floats, *, size: int, random_seed: Seed 
 
 
 def decisions(
-    model: FittedClassifier,
+    model: FittedModel,
     X: Floats,
     costs: ArrayLike,
     *,
@@ -101,15 +88,10 @@ def decisions(
     return replace(made, probability_optimal=optimal, value_of_information=value)
 
 
-def _gaussian_entropy(model: RegressionClassifier, posterior: GaussianPosterior, X: Floats) -> EntropySplit:
-    split = links.entropy_binary if model.binary else softmax_links.entropy_softmax
-    return split(*model.activations(posterior)(model.features(X)))
-
-
 def _draws(
-    model: FittedClassifier, X: Floats, size: int, random_seed: Seed, class_prior: ArrayLike | None = None
+    model: FittedModel, X: Floats, size: int, random_seed: Seed, class_prior: ArrayLike | None = None
 ) -> Iterator[tuple[slice, Floats, Floats | None]]:
     """Yield blocks of rows with draws of their probabilities; the same draws of the parameters serve all blocks."""
     variables = model.draw_variables(size, random_seed=random_seed)
-    for rows in row_blocks(len(X), size * model.K):
+    for rows in wide_blocks(len(X), size * model.K):
         yield rows, *model.probability_draws(variables, X[rows], class_prior)

@@ -1,16 +1,22 @@
-"""What was observed of rows with gaps, feature by feature: counts, moments, and the default priors that they suggest.
+"""Default priors on the scale of the data: of moments, of rows with gaps, and where a column sets no scale.
 
-Each feature is seen alone, in the rows that have it: all that the naive model needs, and enough for the scale of a
-prior.
+Of rows with gaps each feature is seen alone, in the rows that have it: enough for the scale of a prior. The core
+refuses a feature that does not vary within any class. `default_prior`, for the doors, where a fold of a
+cross-validation may have one by chance, takes its variance over all rows, or 1 if it is constant.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from bayes_gda.checks import Floats
 from bayes_gda.data.gaps import check_gapped, moments_by_feature
-from bayes_gda.errors import PriorError
+from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import CONSTANT, SMALLEST
+from bayes_gda.errors import DataError, PriorError
 from bayes_gda.priors.distributions import NIG, NIW
 
 
@@ -40,3 +46,50 @@ def side_by_side(parts: Sequence[NIG]) -> NIG:
 def as_niw(each: NIG) -> NIW:
     """Return the default NIW prior that has the centre and the scales of a default NIG prior."""
     return NIW(m=each.m, kappa=float(each.kappa[0]), Psi=np.diag(2 * each.b), nu=len(each.m) + 2.0)
+
+
+# ── At the door, where a fold of a cross-validation may lack what sets a scale ──────────────────────────────────────
+
+
+def default_prior(moments: Moments, family: type[NIW] | type[NIG]) -> NIW | NIG:
+    """Return the default prior of the family, also where a feature has no variance within the classes."""
+    return family.default(_varied(moments))
+
+
+def pooled_covariance(moments: Moments) -> Floats:
+    """Return the covariance within classes (d, d), with the variance of `default_prior` where a feature has none."""
+    return np.asarray(_varied(moments).scatter.sum(axis=0) / moments.n)
+
+
+def _varied(moments: Moments) -> Moments:
+    """The same moments with variances within classes that can set a scale: the rule for the rest stays in one place."""
+    n = moments.n
+    center = moments.count @ moments.mean / n
+    within = np.diagonal(moments.scatter.sum(axis=0)) / n
+    total = within + moments.count @ (moments.mean - center) ** 2 / n
+    floor = (CONSTANT * np.abs(center)) ** 2
+    variance = np.where(within > floor, within, np.where(total > floor, total, 1.0))
+    if (variance < SMALLEST**2).any():
+        j = int(np.argmin(variance))
+        raise DataError(
+            f"Feature {j + 1} has a standard deviation of {np.sqrt(variance[j]):.3g} within classes; what is below "
+            f"{SMALLEST:g} is lost when it is squared. Give it in a smaller unit."
+        )
+    extra = (variance - within)[:, None] * np.eye(moments.d)
+    return replace(moments, scatter=moments.scatter + moments.count[:, None, None] * extra)
+
+
+def default_incomplete_prior(rows: Dataset, family: type[NIW] | type[NIG]) -> NIW | NIG:
+    """Return the default prior of the family, on the scale of the values at hand; see `default_prior`."""
+    parts = moments_by_feature(rows.X, rows.y, rows.K)
+    for name, part in zip(rows.feature_names, parts, strict=True):
+        if not part.n:
+            raise DataError(f"Feature {name!r} has no values: all are missing. Drop it, or give `prior`.")
+    each = side_by_side([_of_one(part) for part in parts])
+    return each if family is NIG else as_niw(each)
+
+
+def _of_one(moments: Moments) -> NIG:
+    prior = default_prior(moments, NIG)
+    assert isinstance(prior, NIG)
+    return prior

@@ -153,11 +153,11 @@ def _write_posteriors(analysis: Analysis, folder: Path) -> None:
 
     folder.mkdir()
     for name, model in analysis.models.items():
-        fitted = model.fitted
+        sampled = model.fitted.tree is not None
         # Exact draws can be had again at any time; beside those of the sampler they would only take room.
-        methods = [fitted.method] if fitted.tree is None or fitted.method != "exact" else []
-        for method in dict.fromkeys([*methods, *(["mcmc"] if fitted.tree is not None else [])]):
-            source = fitted.trees[method]
+        methods = [model.method] if not sampled or model.method != "exact" else []
+        for method in dict.fromkeys([*methods, *(["mcmc"] if sampled else [])]):
+            source = model.trees[method]
             kept = ("posterior", "sample_stats", "log_prior")
             tree = xr.DataTree.from_dict({g: source[g].to_dataset() for g in kept if g in source.children})
             tree.attrs = {"model": name, "method": method, "fingerprint": analysis.train.fingerprint}

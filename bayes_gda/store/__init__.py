@@ -36,7 +36,8 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encodin
     Parameters
     ----------
     estimator
-        A fitted BayesianLDA, BayesianQDA, BayesianNaiveGaussian, BayesianRDA or BayesianLogisticRegression.
+        A fitted BayesianLDA, BayesianQDA, BayesianNaiveGaussian, BayesianRDA, BayesianLogisticRegression or
+        FamilyClassifier, whose family must be registered when the file is read, too.
     path
         The file; one that exists is replaced, all at once.
     encoding
@@ -73,6 +74,8 @@ def load(path: str | os.PathLike[str]) -> BayesianClassifier:
         if estimator.inference_ == "mcmc":
             records.check_sampled(estimator, posterior)
             estimator._tree = posterior  # others draw it again from their seed
+    except records.UnknownFamilyError as error:
+        raise StoreError(f"{os.fspath(path)!r} cannot be read yet: {error}") from error
     except Exception as error:  # whatever an edited file may hold, the user gets one line
         cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise StoreError(f"{os.fspath(path)!r} does not hold a valid model: {cause}. {files.RESTORE}") from error

@@ -8,14 +8,15 @@
     NIW(m, kappa, …)        {"type": "NIW", "fields": {"m": …, "kappa": …}}
 
 A frozen dataclass is its own schema: on the way back every field is held against its annotation, the class checks
-itself as it is made, and `rules` says what it does not. Names in the JSON select from `TYPES`; none is ever imported.
+itself as it is made, and `rules` says what it does not. Names in the JSON select from `stored_types`, a closed list;
+none is ever imported.
 """
 
 import math
 import re
 import types
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -23,49 +24,32 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.features import FeatureMap
-from bayes_gda.data.gaps import ObservedCounts
-from bayes_gda.data.moments import Moments
 from bayes_gda.errors import BayesGDAError, StoreError
-from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
-from bayes_gda.families.gaussian.averaged import AveragedClassifier
-from bayes_gda.families.gaussian.continuum import Grid
-from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.families.base import family_names, get_family
+from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.methods.diagnostics import Diagnosis, Thresholds
-from bayes_gda.methods.importance.trust import PredictionShift, Trust
-from bayes_gda.methods.ladder import Verdict
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.methods.verdict import Importance, PredictionShift, Verdict
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.store.rules import check
 
-# All that a file may hold, by the name it has there.
-TYPES: dict[str, type] = {
-    cls.__name__: cls
-    for cls in (
-        AveragedClassifier,
-        Diagnosis,
-        Dirichlet,
-        FeatureMap,
-        GaussianClassifier,
-        GaussianPosterior,
-        Grid,
-        HierarchicalScale,
-        LKJ,
-        Moments,
-        NewtonInfo,
-        NIG,
-        NIGPosterior,
-        NIW,
-        NIWPosterior,
-        Normal,
-        ObservedCounts,
-        PredictionShift,
-        RegressionClassifier,
-        Thresholds,
-        Trust,
-        Verdict,
-    )
-}
+# What a file may hold whatever the family, beside what each family names in `stored`.
+_COMMON: tuple[type, ...] = (
+    Diagnosis,
+    Dirichlet,
+    DrawnModel,
+    GaussianPosterior,
+    HierarchicalScale,
+    Importance,
+    LKJ,
+    NewtonInfo,
+    NIG,
+    NIW,
+    Normal,
+    PredictionShift,
+    Thresholds,
+    Verdict,
+)
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -80,6 +64,14 @@ _LABELS: dict[str, Any] = {
     "O": str | bool | int | float | None,
 }
 _DTYPES = re.compile(r"[<>=|](U\d{1,9}|b1|[iu][1248]|f[248]|O)")
+
+
+def stored_types() -> dict[str, type]:
+    """Return all that a file may hold, by the name it has there; families registered later are read as they stand."""
+    # Of two types of one name the first is meant, so that no family takes the place of what is ours.
+    families = (get_family(name) for name in family_names())
+    own = [*_COMMON, *(cls for family in families for cls in family.stored)]
+    return {cls.__name__: cls for cls in reversed(own)}
 
 
 def encode(value: Any, arrays: Arrays, where: str) -> Any:
@@ -118,7 +110,7 @@ def encode(value: Any, arrays: Arrays, where: str) -> Any:
         }
     if isinstance(value, np.random.RandomState):
         return {"random_state": encode(value.get_state(legacy=False), arrays, where)}
-    if type(value) in TYPES.values():
+    if is_dataclass(value) and stored_types().get(type(value).__name__) is type(value):
         # What a class works out for itself as it is made is not stored.
         parts = {item.name: getattr(value, item.name) for item in fields(value) if item.init}
         return {
@@ -149,8 +141,8 @@ def decode(node: Any, arrays: Mapping[str, NDArray[Any]], where: str) -> Any:
             return _decode_table(decode(values, arrays, where), index, columns, where).rename_axis(name)
         case {"random_state": dict(state), **rest} if not rest:
             return _decode_random_state(decode(state, arrays, where), where)
-        case {"type": str(name), "fields": dict(parts), **rest} if not rest and name in TYPES:
-            return _decode_dataclass(TYPES[name], parts, arrays, where)
+        case {"type": str(name), "fields": dict(parts), **rest} if not rest and name in (known := stored_types()):
+            return _decode_dataclass(known[name], parts, arrays, where)
     raise StoreError(f"`{where}` is not a value that bayes_gda stores: {_short(node)}.")
 
 

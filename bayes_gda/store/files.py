@@ -24,8 +24,8 @@ from bayes_gda.errors import StoreError
 if TYPE_CHECKING:
     import xarray as xr
 
-# The format that is written. 2 names the file's parts after the estimator's attributes; 1 is still read (`formats`).
-FORMAT = 2
+# The format that is written; older ones are still read (`formats`).
+FORMAT = 3
 # The layout of the seal is the same in every format, so that an old reader can name a new file's version.
 _SEAL = "\nbayes_gda model, format {:04d}\nsha256 {}\n"
 _SEAL_LENGTH = len(_SEAL.format(0, "0" * 64))

@@ -1,6 +1,7 @@
 """The layout of the file, and how files of older formats become like those of today.
 
-    format 2    group `bayes_gda`: attribute `record` (JSON), the arrays as variables; beside it the posterior's groups
+    format 3    group `bayes_gda`: attribute `record` (JSON), the arrays as variables; beside it the posterior's groups
+    format 2    the same layout; verdicts were of two types, `Trust` on an approximation and `Verdict` on all else
     format 1    group `model`: attribute `state` (JSON: class, hyperparameters, attributes), the arrays as variables;
                 text of the posterior's groups stands in netCDF only, and scikit-learn's names lack their underscore
 
@@ -109,11 +110,38 @@ def _one_to_two(content: Content) -> Content:
     return Content(record, content.arrays, content.groups)
 
 
+def _two_to_three(content: Content) -> Content:
+    """Format 2 had two types of verdict, both in what was fitted."""
+    match content.record:
+        case {"fitted": dict(fitted), **rest}:
+            return Content(rest | {"fitted": _one_verdict(fitted)}, content.arrays, content.groups)
+    raise StoreError("Attribute 'record' must say what was fitted.")
+
+
+def _one_verdict(node: Any) -> Any:
+    """Return a node with every verdict in it as it is today; one that lacks fields is left to fail on the way back."""
+    if isinstance(node, list):
+        return [_one_verdict(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    node = {key: _one_verdict(item) for key, item in node.items()}
+    match node:
+        case {"type": "Trust", "fields": dict(fields), **rest} if not rest:
+            words = {key: fields.pop(key) for key in ("verdict", "reason", "next_step") if key in fields}
+            evidence = {"type": "Importance", "fields": fields}
+            return {"type": "Verdict", "fields": {**words, "importance": evidence, "diagnosis": None, "before": None}}
+        case {"type": "Verdict", "fields": {"laplace": before, **others}, **rest} if not rest:
+            kept = {key: item for key, item in others.items() if key not in ("pareto_k", "ess_fraction")}
+            return {"type": "Verdict", "fields": {**kept, "importance": None, "before": before}}
+    return node
+
+
 _READERS: dict[int, Callable[["xr.DataTree"], Content]] = {
     1: lambda tree: _read(tree, "model", "state"),
     2: lambda tree: _read(tree, HOME, "record"),
+    3: lambda tree: _read(tree, HOME, "record"),
 }
-_STEPS: dict[int, Callable[[Content], Content]] = {1: _one_to_two}
+_STEPS: dict[int, Callable[[Content], Content]] = {1: _one_to_two, 2: _two_to_three}
 
 
 def _versions() -> dict[str, str]:

@@ -5,6 +5,8 @@
 `params` are scikit-learn's `get_params`; `fitted` are the attributes that end in an underscore.
 """
 
+import functools
+import operator
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
@@ -20,12 +22,14 @@ from bayes_gda.estimators import (
     BayesianRDA,
 )
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
-from bayes_gda.families.gaussian.averaged import AveragedClassifier
-from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.methods.importance.trust import Trust
-from bayes_gda.methods.ladder import Settings, Verdict
-from bayes_gda.priors import HierarchicalScale, Normal
+from bayes_gda.estimators.family import FamilyClassifier
+from bayes_gda.families.base import family_names
+from bayes_gda.methods.density import COORDINATES
+from bayes_gda.methods.ladder import Settings
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.priors import Normal
 from bayes_gda.store.codecs import Arrays, check_type, decode, encode, matches
 
 if TYPE_CHECKING:
@@ -33,33 +37,41 @@ if TYPE_CHECKING:
 
 ESTIMATORS: dict[str, type[BayesianClassifier]] = {
     cls.__name__: cls
-    for cls in (BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA, BayesianRDA)
+    for cls in (
+        BayesianLDA,
+        BayesianLogisticRegression,
+        BayesianNaiveGaussian,
+        BayesianQDA,
+        BayesianRDA,
+        FamilyClassifier,
+    )
 }
 
-# What `fit` leaves behind, and its type. What stands inside the model already (`prior_` of the Gaussian models,
-# `features_` of the regressions) is taken from there.
+# What `fit` leaves behind, and its type, beside what each estimator names in `_stored`. What stands inside the model
+# already (the prior of the Gaussian models, the feature map of the regressions) is taken from there.
 _FITTED: dict[str, Any] = {
     "classes_": np.ndarray,
     "n_features_in_": int,
     "seed_": int,
     "inference_": Literal["exact", "laplace", "corrected", "mcmc"],
-    "trust_": Trust | Verdict,
+    "trust_": Verdict,
     "log_evidence_": float,
     "log_evidence_error_": float,
 }
 _SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "n_samples_seen_": float}
-_GAUSSIAN: dict[str, Any] = {"model_": GaussianClassifier}
-_AVERAGED: dict[str, Any] = {"model_": AveragedClassifier}
-_REGRESSION: dict[str, Any] = {"model_": RegressionClassifier, "prior_": Normal | HierarchicalScale}
 
 # Parameters that came after the first files were written; where one is absent, its default is what was meant.
 _ADDED = {"missing"}
 
 
+class UnknownFamilyError(StoreError):
+    """The file is whole, but its family is not in the registry of this process."""
+
+
 def to_record(estimator: BayesianClassifier) -> tuple[dict[str, Any], Arrays]:
     """Return the record of a fitted estimator, without its posterior's groups, and the arrays it refers to."""
     arrays: Arrays = {}
-    names = [*_expected(type(estimator)), *_SOMETIMES]
+    names = [*_expected(estimator), *_SOMETIMES]
     fitted = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
     record = {
         "estimator": type(estimator).__name__,
@@ -79,7 +91,7 @@ def from_record(record: Any, arrays: Mapping[str, NDArray[Any]]) -> BayesianClas
         case _:
             raise StoreError("The record must name one of our estimators, its parameters and what was fitted.")
     estimator = cls(**_params(cls, params, arrays))
-    expected = _expected(cls)
+    expected = _expected(estimator)
     if not set(expected) <= set(fitted) <= set(expected) | set(_SOMETIMES):
         wrong = ", ".join(sorted((set(expected) - set(fitted)) | (set(fitted) - set(expected) - set(_SOMETIMES))))
         raise StoreError(f"{name} must have the attributes that `fit` sets; wrong or missing: {wrong}.")
@@ -87,11 +99,10 @@ def from_record(record: Any, arrays: Mapping[str, NDArray[Any]]) -> BayesianClas
         value = decode(node, arrays, attribute)
         check_type(value, (expected | _SOMETIMES)[attribute], attribute)
         setattr(estimator, attribute, value)
-    if isinstance(estimator.model_, GaussianClassifier):
-        estimator.prior_ = estimator.model_.prior
-    elif isinstance(estimator.model_, AveragedClassifier):
-        estimator.prior_ = estimator.model_.grid
-    elif isinstance(estimator, BayesianLogisticRegression):
+    if "prior_" not in expected:
+        model: Any = estimator.model_
+        estimator.prior_ = model.prior if hasattr(model, "prior") else model.grid
+    if isinstance(estimator, BayesianLogisticRegression):
         estimator.features_ = estimator.model_.features
     estimator._tree = None
     try:
@@ -108,17 +119,24 @@ def check_sampled(estimator: BayesianClassifier, tree: "xr.DataTree") -> None:
     posterior = tree.children["posterior"].to_dataset(inherit=False)
     size = posterior.sizes.get("chain", 0) * posterior.sizes.get("draw", 0)
     variables = estimator.model_.draw_variables(size, random_seed=0) if size else {}
+    variables.pop(COORDINATES, None)  # for computing: no parameter of the model
     if set(variables) != set(posterior.data_vars) or not all(
         np.array_equal(posterior[name].values.ravel(), values.ravel()) for name, values in variables.items()
     ):
         raise StoreError("Group 'posterior' must hold the draws of the model.")
 
 
-def _expected(cls: type[BayesianClassifier]) -> dict[str, Any]:
-    """What every fitted estimator of a class has."""
-    if issubclass(cls, BayesianLogisticRegression):
-        return _FITTED | _REGRESSION
-    return _FITTED | (_AVERAGED if issubclass(cls, BayesianRDA) else _GAUSSIAN)
+def _expected(estimator: BayesianClassifier) -> dict[str, Any]:
+    """What an estimator has once it is fitted, by its parameters."""
+    name = getattr(estimator, "family", None)
+    if isinstance(estimator, FamilyClassifier) and name not in family_names():
+        raise UnknownFamilyError(f"There is no family {name!r} here. Import the module that registers it first.")
+    expected = _FITTED | estimator._stored
+    if isinstance(estimator, FamilyClassifier):
+        # The model is one of draws or the family's own, and the prior whatever the family takes for one.
+        own = [cls for cls in estimator._family(2).stored if issubclass(cls, FittedModel)]
+        expected |= {"model_": functools.reduce(operator.or_, own, expected["model_"]), "prior_": Any}
+    return expected
 
 
 def _params(cls: type, nodes: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
@@ -137,26 +155,25 @@ def _params(cls: type, nodes: dict[str, Any], arrays: Mapping[str, NDArray[Any]]
 
 def _check_whole(estimator: BayesianClassifier) -> None:
     """Hold the parts of an estimator against each other."""
-    model, classes = estimator.model_, estimator.classes_
-    _check_labels(classes, model.K)
-    d = len(model.features.feature_names) if isinstance(model, RegressionClassifier) else model.moments.d
-    if estimator.n_features_in_ != d:
-        raise StoreError(f"`n_features_in_` must be {d}, as in the model; got {estimator.n_features_in_}.")
+    model: Any = estimator.model_
+    _check_labels(estimator.classes_, model.K)
+    if estimator.n_features_in_ != model.d:
+        raise StoreError(f"`n_features_in_` must be {model.d}, as in the model; got {estimator.n_features_in_}.")
     names = getattr(estimator, "feature_names_in_", None)
-    if names is not None and not (names.shape == (d,) and all(isinstance(name, str) for name in names.tolist())):
-        raise StoreError(f"`feature_names_in_` must hold {d} names.")
-    if isinstance(model, GaussianClassifier):
-        covariance = getattr(estimator, "_covariance", None)
-        if model.covariance != covariance:
-            raise StoreError(f"{type(estimator).__name__} has {covariance} covariances; got {model.covariance}.")
-    elif isinstance(model, RegressionClassifier):
-        if model.binary != (model.K == 2):
-            raise StoreError(f"`model_.binary` must be {model.K == 2} for {model.K} classes.")
-        if isinstance(estimator.prior_, Normal):
-            for take in (estimator.prior_.mean_vector, estimator.prior_.scale_vector):
-                take(len(model.features.names))  # raises if it does not fit
-    exact = isinstance(model, AveragedClassifier) or isinstance(model.posterior, NIWPosterior | NIGPosterior)
-    if (estimator.inference_ == "exact") != exact:
+    if names is not None and not (names.shape == (model.d,) and all(isinstance(name, str) for name in names.tolist())):
+        raise StoreError(f"`feature_names_in_` must hold {model.d} names.")
+    # What family and model both say of themselves: which covariances, whether there are two classes only, which name.
+    family = estimator._family(model.K)
+    for said, of_model in (("covariance", "covariance"), ("binary", "binary"), ("name", "family")):
+        wanted, found = getattr(family, said, None), getattr(model, of_model, None)
+        if found is not None and found != wanted:
+            raise StoreError(f"`model_.{of_model}` must be {wanted!r} for {family.title}; got {found!r}.")
+    if isinstance(estimator, BayesianLogisticRegression) and isinstance(estimator.prior_, Normal):
+        for take in (estimator.prior_.mean_vector, estimator.prior_.scale_vector):
+            take(len(model.features.names))  # raises if it does not fit
+    # A posterior in closed form is exact, unless it is a Gaussian at a mode; of a user's families we do not know.
+    closed = not model.averages_draws and not isinstance(getattr(model, "posterior", None), GaussianPosterior)
+    if (estimator.inference_ == "exact") != closed and not isinstance(estimator, FamilyClassifier):
         raise StoreError(f"`inference_` is {estimator.inference_!r}, which the model's posterior is not.")
     seen = getattr(estimator, "n_samples_seen_", 1.0)
     if not (np.isfinite(seen) and seen > 0):

@@ -1,7 +1,7 @@
 """What a stored object must satisfy beyond the types of its fields: shapes that fit, finite numbers, positive scales.
 
 Priors and moments check themselves as they are made. The others are made by our own code, which is right by
-construction, and so have no checks of their own; coming from a file, they get them here.
+construction; coming from a file, they are held to their own `check_whole`, as fitted models are, or to a rule here.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,14 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import StoreError
-from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.methods.importance.trust import Trust
 from bayes_gda.methods.laplace import GaussianPosterior
-from bayes_gda.priors import LKJ, NIG, NIW
+from bayes_gda.methods.verdict import Importance
 
 
 def check(made: Any) -> None:
     """Raise `StoreError` unless the object is whole; types without a rule are."""
-    rule = _RULES.get(type(made))
+    rule = _RULES.get(type(made), getattr(type(made), "check_whole", None))
     if rule is not None:
         rule(made)
 
@@ -107,87 +105,23 @@ def _gaussian_posterior(posterior: GaussianPosterior) -> None:
         raise StoreError("`chol_precision` must be lower triangular; it has entries above the diagonal.")
 
 
-def _trust(trust: Trust) -> None:
-    S, m = _size("draws", trust.draws, 2)
-    _shape("log_weights", trust.log_weights, S)
-    _shape("mean_shift", trust.mean_shift, m)
-    _shape("sd_ratio", trust.sd_ratio, m)
-    _finite(draws=trust.draws)
-    total = float(np.exp(trust.log_weights).sum()) if not (trust.log_weights > 0).any() else np.inf
+def _importance(found: Importance) -> None:
+    S, m = _size("draws", found.draws, 2)
+    _shape("log_weights", found.log_weights, S)
+    _shape("mean_shift", found.mean_shift, m)
+    _shape("sd_ratio", found.sd_ratio, m)
+    _finite(draws=found.draws)
+    total = float(np.exp(found.log_weights).sum()) if not (found.log_weights > 0).any() else np.inf
     if not abs(total - 1) < 1e-6:  # rounding of S terms; nan fails too
         raise StoreError(f"`log_weights` must be normalised; the weights sum to {total:g}.")
 
 
-def _gaussian_classifier(model: GaussianClassifier) -> None:
-    K, d = model.K, model.moments.d
-    diagonal, shared = model.covariance == "diagonal", model.covariance == "shared"
-    conjugate, other = (NIG, NIW) if diagonal else (NIW, NIG)
-    if isinstance(model.prior, other):
-        raise StoreError(f"`prior` must be {conjugate.__name__} or LKJ where the covariance is {model.covariance}.")
-    _shape("prior.m", model.prior.m, d)
-    _shape("alpha", model.alpha, K)
-    _positive(alpha=model.alpha)
-    if model.posterior is not None:
-        kind = NIGPosterior if diagonal else NIWPosterior
-        if not isinstance(model.posterior, kind) or isinstance(model.prior, LKJ):
-            raise StoreError(f"`posterior` must be {kind.__name__} where the covariance is {model.covariance}.")
-        _shape("posterior.m", model.posterior.m, K, d)
-        if isinstance(model.posterior, NIWPosterior) and isinstance(model.moments, ObservedCounts):
-            raise StoreError("`posterior` of rows with gaps is exact for the naive model only.")
-        if isinstance(model.posterior, NIWPosterior) and len(model.posterior.Psi) != (1 if shared else K):
-            raise StoreError(
-                f"`posterior.Psi` must hold {1 if shared else K} matrices; got {len(model.posterior.Psi)}."
-            )
-    if model.draws is not None:
-        _draws(dict(model.draws), K, d, shared=shared)
-
-
-def _draws(draws: dict[str, Floats], K: int, d: int, *, shared: bool) -> None:
-    S, _ = _size("pi", draws["pi"], 2)
-    _shape("pi", draws["pi"], S, K)
-    _shape("mu", draws["mu"], S, K, d)
-    _finite(mu=draws["mu"], pi=draws["pi"])
-    if (draws["pi"] < 0).any():  # a rare class may have a share that rounds to 0
-        raise StoreError(f"`pi` must not be negative; got {draws['pi'].min():g}.")
-    if "sigma2" in draws:
-        _shape("sigma2", draws["sigma2"], S, K, d)
-        _positive(sigma2=draws["sigma2"])
-    else:
-        _shape("Sigma", draws["Sigma"], S, *(() if shared else (K,)), d, d)
-        _finite(Sigma=draws["Sigma"])
-        try:
-            np.linalg.cholesky(draws["Sigma"])
-        except np.linalg.LinAlgError:
-            raise StoreError("`Sigma` must be positive definite in every draw.") from None
-
-
-def _regression_classifier(model: RegressionClassifier) -> None:
-    if model.K < 2 or (model.binary and model.K != 2):
-        raise StoreError(f"`K` must be {'2 where `binary` is true' if model.binary else 'at least 2'}; got {model.K}.")
-    _shape("shares", model.shares, model.K)
-    # Shares are counts over their sum, so that rounding alone keeps them from summing to one.
-    if not ((model.shares >= 0).all() and abs(model.shares.sum() - 1) < 1e-9):
-        raise StoreError("`shares` must not be negative and must sum to 1.")
-    dim = len(model.features.names) * (1 if model.binary else model.K - model.reference)
-    if model.posterior is not None:
-        _shape("posterior.mean", model.posterior.mean, dim)
-    if model.draws is not None:
-        S, _ = _size("draws", model.draws, 2)
-        _shape("draws", model.draws, S, dim)
-        _finite(draws=model.draws)
-        if model.tau is not None:
-            _shape("tau", model.tau, S)
-            _positive(tau=model.tau)
-
-
 _RULES: dict[type, Callable[[Any], None]] = {
     FeatureMap: _feature_map,
-    GaussianClassifier: _gaussian_classifier,
     GaussianPosterior: _gaussian_posterior,
+    Importance: _importance,
     Moments: _moments,
     NIGPosterior: _nig_posterior,
     NIWPosterior: _niw_posterior,
     ObservedCounts: _observed_counts,
-    RegressionClassifier: _regression_classifier,
-    Trust: _trust,
 }

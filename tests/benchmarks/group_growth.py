@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from bayes_gda import BayesianLDA, BayesianNaiveGaussian, BayesianQDA, Dataset, Moments
-from bayes_gda.families.fused import fused_density
+from bayes_gda.families.built import family_of
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -81,7 +81,7 @@ def _laplace_predict(X: Any, y: Any) -> Timed:
     posterior: GaussianPosterior = laplace_alone(X[:FITTED], y[:FITTED])
     Phi, K = np.column_stack([np.ones(len(X)), X]), int(y.max()) + 1
     predictor = BinaryPredictor(Phi) if K == 2 else SoftmaxPredictor(Phi, K)
-    return lambda: predictor.fast(posterior)
+    return lambda: predictor.gaussian(posterior, "probit")
 
 
 def _gradient(module: str) -> Callable[[Any, Any], Timed]:
@@ -90,13 +90,12 @@ def _gradient(module: str) -> Callable[[Any, Any], Timed]:
     def prepare(X: Any, y: Any) -> Timed:
         from importlib import import_module
 
-        from bayes_gda.models.blueprint import blueprint_of
-
         name = "softmax" if module == "logistic" and y.max() > 1 else module
         model = import_module(f"bayes_gda.models.{name}").build(Dataset.from_arrays(X, y))
-        blueprint = blueprint_of(model)
-        assert blueprint is not None
-        density = fused_density(blueprint)
+        family = family_of(model)
+        assert family is not None
+        density = family.density
+        assert density is not None
         start = density.start
         return lambda: density.values_and_gradients(start)
 

@@ -117,9 +117,10 @@ def _probit(session: Session, n: int, rounds: int) -> None:
     classic = LogisticRegression().fit(Phi[:FITTED], y[:FITTED])
     posterior = laplace_approximation(LogisticTarget(Phi[:FITTED], y[:FITTED], Normal(scale=2.5)))
     predictor = BinaryPredictor(Phi)
-    predictor.fast(posterior)
+    predictor.gaussian(posterior, "probit")
     seconds = by_turns(
-        {"theirs": lambda: classic.predict_proba(Phi), "ours": lambda: predictor.fast(posterior)}, rounds=rounds + 2
+        {"theirs": lambda: classic.predict_proba(Phi), "ours": lambda: predictor.gaussian(posterior, "probit")},
+        rounds=rounds + 2,
     )
     rate = {key: [n / s for s in values] for key, values in seconds.items()}
     session.add(

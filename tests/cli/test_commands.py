@@ -332,7 +332,7 @@ BAD = {
     "no file": (["fit", "iriss.csv", "-t", "class", "-m", "lda", "-o", "x.nc"], "Did you mean 'iris.csv'"),
     "a folder": (["fit", ".", "-t", "class", "-m", "lda", "-o", "x.nc"], "Cannot read '.'"),
     "wrong model": (["fit", "iris.csv", "-t", "class", "-m", "logistic", "-o", "x.nc"], "3 classes. Use softmax"),
-    "unknown model": (["fit", "iris.csv", "-t", "class", "-m", "tree", "-o", "x.nc"], "'tree' is not one of"),
+    "unknown model": (["fit", "iris.csv", "-t", "class", "-m", "tree", "-o", "x.nc"], "got 'tree'"),
     "unknown models": (["compare", "iris.csv", "-t", "class", "--models", "lda,tree"], "got 'tree'"),
     "no closed form": (
         ["fit", "iris.csv", "-t", "class", "-m", "softmax", "-o", "x.nc", "--inference", "exact"],

@@ -91,7 +91,7 @@ def test_models_that_take_gaps_are_compared(folder):
 
 
 def test_a_model_that_takes_no_gaps_is_refused_before_any_is_fitted(folder, monkeypatch):
-    monkeypatch.setattr(scores, "fit_model", None)
+    monkeypatch.setattr(scores, "fit", None)
     args = ("-t", "class", "--missing", "keep", "--models", "lda,logistic")
     said = run("compare", folder / "pima.csv", *args, code=2).stderr
     assert "is for lda, qda and naive; got logistic" in said

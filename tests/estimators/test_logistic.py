@@ -6,13 +6,14 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from bayes_gda.data.examples import load_example
-from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.features import FeatureMap, fit_features
+from bayes_gda.data.labels import distinct
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLogisticRegression
+from bayes_gda.families.linear.family import Softmax
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import empirical_bayes, regression_laplace, with_prior_scale
-from bayes_gda.fitting.defaults import Rows, distinct, fit_features
-from bayes_gda.fitting.regressions import Design
 from bayes_gda.priors import HierarchicalScale, Normal
 
 PIMA, IRIS = load_example("pima"), load_example("iris")
@@ -53,7 +54,9 @@ def test_a_corrected_posterior_has_the_mean_of_the_weighted_draws():
     data = load_example("breast-cancer")
     model = BayesianLogisticRegression(prior_scale=1.0).fit(data.X, data.y)
     assert (model.inference_, model.trust_.verdict) == ("corrected", "corrected")
-    shift = (model.model_.draws.mean(axis=0) - model.trust_.mean) / np.sqrt(np.diag(model.trust_.covariance))
+    shift = (model.model_.draws.mean(axis=0) - model.trust_.importance.mean) / np.sqrt(
+        np.diag(model.trust_.importance.covariance)
+    )
     assert np.abs(shift).max() < 0.03
     ends, P = model.predict_interval(data.X), model.predict_proba(data.X)
     inside = (ends[..., 0] <= P) & (ends[..., 1] >= P)
@@ -144,8 +147,7 @@ def test_weighted_standardisation_is_that_of_repeated_rows_and_spares_constant_c
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=(20, 2)), np.full(20, 0.1)])
     weight = rng.integers(1, 4, size=20)
-    rows = Rows(X, np.arange(20) % 2, np.arange(2), weight.astype(float), ("a", "b", "c"))
-    found = fit_features(rows, 2, standardize=True)
+    found = fit_features(X, ("a", "b", "c"), 2, standardize=True, weight=weight.astype(float))
     repeated = np.repeat(X, weight, axis=0)
     Phi = found(repeated)[:, 1:]
     constant = [j for j, name in enumerate(found.names[1:]) if set(name) <= set("c^2")]
@@ -197,18 +199,18 @@ def test_laplace_that_will_not_do_says_so():
 
 
 def test_many_rows_are_checked_with_few_draws(monkeypatch):
-    from bayes_gda.fitting import regressions
+    from bayes_gda.methods import ladder
 
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12_000, 2))
     y = rng.random(12_000) < 1 / (1 + np.exp(-X[:, 0]))
     model = BayesianLogisticRegression().fit(X, y)
     assert model.trust_.verdict == "trusted"
-    assert len(model.trust_.draws) < 1000
-    monkeypatch.setattr(regressions, "MANY_ROWS", 20_000)
+    assert len(model.trust_.importance.draws) < 1000
+    monkeypatch.setattr(ladder, "MANY_ROWS", 20_000)
     slow = BayesianLogisticRegression().fit(X, y)
     assert slow.trust_.verdict == "trusted"
-    assert len(slow.trust_.draws) >= 4000
+    assert len(slow.trust_.importance.draws) >= 4000
     np.testing.assert_array_equal(model.predict_proba(X), slow.predict_proba(X))
     assert model.trust_.shift.largest == pytest.approx(slow.trust_.shift.largest, abs=0.001)
     difference = abs(model.log_evidence_ - slow.log_evidence_)
@@ -223,7 +225,7 @@ def test_many_rows_that_are_separated_get_the_full_check():
     assert 2 < y.sum() < 20
     model = BayesianLogisticRegression().fit(X, y)
     assert model.trust_.verdict == "corrected"
-    assert len(model.trust_.draws) * model.trust_.corrected_ess_fraction > 2000
+    assert len(model.trust_.importance.draws) * model.trust_.importance.corrected_ess_fraction > 2000
 
 
 def test_distinct_names():
@@ -231,8 +233,8 @@ def test_distinct_names():
 
 
 def test_names_in_messages_are_in_one_line():
-    rows = Rows(np.zeros((3, 1)), np.arange(3), np.array(["a\n\u202e", "b", "😁"]), None, ("x\t",))
+    rows = Dataset.of_checked(np.zeros((3, 1)), np.arange(3), ("x\t",), ("a\n\u202e", "b", "😁"))
     phi = FeatureMap.fit(np.arange(3.0)[:, None], ["x\t"])
-    names = Design(rows, phi, np.zeros((3, 2)), reference=False).weight_names()
+    names = Softmax(rows, Normal(scale=1.0), features=phi, Phi=np.zeros((3, 2))).weight_names
     assert names[:2] == [r"intercept (a\n\u202e)", r"x\t (a\n\u202e)"]
     assert names[-1] == r"x\t (😁)"

@@ -1,9 +1,11 @@
 """Missing values behind the estimators: exact marginals, SciPy's densities, quadrature, and clear refusals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from gaps import remove, simulate
+from gaps import assert_predicts, marginal_prior, remove, simulate, with_gaps_in_one_feature
 from scipy import stats
 from scipy.special import comb
 
@@ -11,9 +13,11 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.priors import LKJ, NIG, NIW
 from bayes_gda.priors.defaults import default_nig, default_niw
 
+MAKE = {BayesianLDA: lda_posterior, BayesianQDA: qda_posterior, BayesianNaiveGaussian: naive_posterior}
 GAUSSIAN = [BayesianLDA, BayesianQDA, BayesianNaiveGaussian]
 MODELS = pytest.mark.parametrize("cls", GAUSSIAN)
 SAMPLED = pytest.mark.parametrize("cls", GAUSSIAN[:2])
@@ -166,22 +170,95 @@ def test_weights_drop_rows_and_do_nothing_else(cls):
     assert quick(cls).fit(GAPS, Y, only_gap).inference_ == "exact"
 
 
+def near_the_data(cls):
+    """Return a prior with the data's own centre and scales, of some rows' weight: a default one is hard to draw from.
+
+    The default prior spreads a mean that was never observed over ten standard deviations, so that few draws of it come
+    near any row.
+    """
+    spread = X.var(axis=0)
+    if cls is BayesianNaiveGaussian:
+        return NIG(X.mean(axis=0), np.full(3, 2.0), np.full(3, 6.0), 5 * spread)
+    return NIW(m=X.mean(axis=0), kappa=2.0, Psi=8 * np.cov(X.T), nu=12.0)
+
+
+def assert_evidence(model, truth):
+    """Within the stated error, which is none for the naive model."""
+    assert model.log_evidence_error_ < 0.2
+    assert abs(model.log_evidence_ - truth) < 4.5 * model.log_evidence_error_ + 1e-6
+
+
 @MODELS
-def test_a_class_or_feature_without_values(cls):
-    """A class of which nothing was observed has the prior; a feature without values has no scale for one."""
+def test_a_class_without_values_has_the_prior_and_the_share_of_its_labels(cls):
+    rows = X.copy()
+    rows[Y == 1] = np.nan
+    model = cls(draws=1000, chains=2, prior=near_the_data(cls)).fit(rows, Y)
+    # All that was observed is of class 0; the labels count for the shares, of which a uniform prior adds one each.
+    alone = MAKE[cls](Moments.from_arrays(X[Y == 0], Y[Y == 0], 2), model.prior_)
+    assert_predicts(model, X, replace(alone, alpha=np.bincount(Y) + 1.0).log_joint(X))
+    assert_evidence(model, alone.log_evidence - log_labels(Y[Y == 0]) + log_labels(Y))
+    # Where classes have covariances of their own, the class without values has the prior predictive, a Student-t.
+    if cls is BayesianQDA:
+        prior = model.prior_
+        shape = prior.Psi * (1 + 1 / prior.kappa) / (prior.nu - 2)
+        prior_predictive = stats.multivariate_t(prior.m, shape, prior.nu - 2).logpdf(X)
+        ours = replace(alone, alpha=np.ones(2)).log_joint(X)[:, 1] - np.log(0.5)
+        np.testing.assert_allclose(ours, prior_predictive, rtol=1e-9)
+    # With gaps in the other class too, under the default prior, there is an answer for every row.
     rows = GAPS.copy()
     rows[Y == 1] = np.nan
     assert np.isfinite(quick(cls).fit(rows, Y).predict_proba(X)).all()
+
+
+@MODELS
+def test_a_feature_without_values_in_one_class(cls):
+    """What that class has of the other features is learnt from them; how this one goes with them, elsewhere."""
+    rows = X.copy()
+    rows[Y == 1, 2] = np.nan
+    model = cls(draws=1000, chains=2, prior=near_the_data(cls)).fit(rows, Y)
+    log_joint, evidence = with_gaps_in_one_feature(MAKE[cls], model.prior_, rows, Y, 2, X)
+    assert_predicts(model, X, log_joint)
+    assert_evidence(model, evidence)
     rows = GAPS.copy()
     rows[Y == 1, 2] = np.nan
     assert np.isfinite(cls(draws=400).fit(rows, Y).predict_proba(X)).all()  # enough draws for no warning
-    rows = pd.DataFrame(GAPS, columns=["a", "b", "c"]).assign(b=np.nan)
+
+
+@MODELS
+def test_a_feature_without_values_changes_nothing(cls):
+    """Its prior is the same in all classes: what it says of a new row, given the other features, cancels."""
+    rows, others = X.copy(), [0, 2]
+    rows[:, 1] = np.nan
+    prior = near_the_data(cls)
+    model = cls(draws=1000, chains=2, prior=prior).fit(rows, Y)
+    without = cls(prior=marginal_prior(prior, others)).fit(X[:, others], Y)
+    assert without.inference_ == "exact"
+    before = MAKE[cls](Moments.from_arrays(X[:0], Y[:0], 2), prior)
+    beside = MAKE[cls](Moments.from_arrays(X[:0, others], Y[:0], 2), marginal_prior(prior, others))
+    conditional = before.log_joint(X) - beside.log_joint(X[:, others])
+    np.testing.assert_allclose(conditional[:, 0], conditional[:, 1])
+    assert_predicts(model, X, without.model_.log_joint(X[:, others]) + conditional)
+    np.testing.assert_allclose(model.predict_proba(rows), without.predict_proba(X[:, others]), atol=0.01)
+    assert_evidence(model, without.log_evidence_)
+    # Without a prior there is no scale for it.
+    named = pd.DataFrame(GAPS, columns=["a", "b", "c"]).assign(b=np.nan)
     with pytest.raises(DataError, match=r"Feature 'b' has no values: all are missing\. Drop it, or give `prior`"):
-        quick(cls).fit(rows, Y)
+        quick(cls).fit(named, Y)
     with pytest.raises(DataError, match="no values"):
         quick(cls).fit(np.full((6, 3), np.nan), np.arange(6) % 2)
+
+
+@MODELS
+def test_a_feature_that_is_constant_where_it_is_there(cls):
+    rows = X.copy()
+    rows[:, 1] = np.where(np.arange(len(X)) % 4, 3.0, np.nan)
+    model = cls(draws=1000, chains=2).fit(rows, Y)
+    complete = np.where(np.isnan(rows), 3.0, rows)
+    log_joint, evidence = with_gaps_in_one_feature(MAKE[cls], model.prior_, rows, Y, 1, complete)
+    assert_predicts(model, complete, log_joint)
+    assert_evidence(model, evidence)
     rows = GAPS.copy()
-    rows[~np.isnan(rows[:, 1]), 1] = 3.0  # constant where it is there
+    rows[~np.isnan(rows[:, 1]), 1] = 3.0
     assert np.isfinite(quick(cls).fit(rows, Y).predict_proba(rows)).all()
 
 

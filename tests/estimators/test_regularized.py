@@ -10,7 +10,7 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianQDA, BayesianRDA
 from bayes_gda.families.gaussian.continuum import Grid, fit_continuum
-from bayes_gda.families.gaussian.predictive import log_class_probabilities
+from bayes_gda.prediction.normalised import log_class_probabilities
 
 IRIS = load_example("iris")
 CORNERS = {"lda": BayesianLDA, "qda": BayesianQDA, "naive": BayesianNaiveGaussian}

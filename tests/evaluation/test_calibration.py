@@ -164,7 +164,7 @@ def test_bins_are_scikit_learns(bins, n):
     for p in (rng.random(n), rng.beta(0.5, 3, n).round(2)):
         z = (rng.random(n) < p).astype(float)
         true, forecast = calibration_curve(z, p, n_bins=bins, strategy="quantile")
-        binned = calibration._in_bins(tally(p, z), bins)
+        binned = calibration._pool_bins(tally(p, z), bins)
         assert binned.forecast == pytest.approx(forecast, abs=1e-14)
         assert binned.hits / binned.count == pytest.approx(true, abs=1e-14)
         error = calibration_error(p, z, bins=bins, resamples=1)
@@ -174,7 +174,7 @@ def test_bins_are_scikit_learns(bins, n):
 
 def test_bins_have_equal_mass():
     p, z = sharpened(1000, 6)
-    assert (calibration._in_bins(tally(p, z), 10).count == 100).all()
+    assert (calibration._pool_bins(tally(p, z), 10).count == 100).all()
 
 
 def test_errors_have_their_population_values():

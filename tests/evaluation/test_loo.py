@@ -17,8 +17,9 @@ from bayes_gda.evaluation.loo import (
     psis_loo_generative,
 )
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import log_class_probabilities, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_joint_per_draw
 from bayes_gda.methods.importance.psis import smooth
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW
 
 FITS = {"lda": (lda_posterior, NIW), "qda": (qda_posterior, NIW), "naive": (naive_posterior, NIG)}
@@ -67,12 +68,12 @@ def test_exact_is_refitting_without_the_row(iris, model):
 
 
 def test_blocks_do_not_change_the_answer(iris, monkeypatch):
-    from bayes_gda.evaluation import loo as module
+    from bayes_gda import linalg
 
     posterior, _ = fitted(iris, "qda")
     draws = posterior.draw(200, random_seed=0)
     once = exact_loo(posterior, iris.X, iris.y), psis_loo_generative(joint_blocks(draws, iris.X), iris.y)
-    monkeypatch.setattr(module, "BLOCK", 2000)  # three rows of 200 × 3, four draws of 3 × 3 × 4
+    monkeypatch.setattr(linalg, "WIDE_ELEMENTS", 2000)  # three rows of 200 × 3, four draws of 3 × 3 × 4
     twice = exact_loo(posterior, iris.X, iris.y), psis_loo_generative(joint_blocks(draws, iris.X), iris.y)
     for a, b in zip(once, twice, strict=True):
         np.testing.assert_allclose(a.joint.pointwise, b.joint.pointwise, rtol=1e-10)

@@ -11,10 +11,10 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import brier_score, log_score
 from bayes_gda.evaluation.loo import Loo, exact_loo, psis_loo
-from bayes_gda.evaluation.model_comparison import Evidence, ModelScore, compare_models, kfold
+from bayes_gda.evaluation.model_comparison import Evidence, ModelScore, compare_scores, kfold
 from bayes_gda.families.gaussian.continuum import Grid, fit_continuum
 from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import log_class_probabilities
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIW
 
 
@@ -66,7 +66,7 @@ def pointwise(rows):
 
 def test_the_generative_family_wins_where_it_is_true():
     data = unequal_covariances()
-    result = compare_models(
+    result = compare_scores(
         {
             "qda": exact_entry(data, qda_posterior, kfold=kfold(data, gaussian_fit(qda_posterior))),
             "logistic": ModelScore("discriminative", kfold=kfold(data, logistic_fit)),
@@ -85,7 +85,7 @@ def test_the_generative_family_wins_where_it_is_true():
 
 def test_the_discriminative_family_wins_where_features_are_not_gaussian():
     data = linear_but_not_gaussian()
-    result = compare_models(
+    result = compare_scores(
         {
             "lda": ModelScore("generative", kfold=kfold(data, gaussian_fit(lda_posterior))),
             "logistic": ModelScore("discriminative", kfold=kfold(data, logistic_fit)),
@@ -112,7 +112,7 @@ def test_words_follow_the_difference(gain, noise, n, words):
         "a": ModelScore("generative", held_out=pointwise(base + gain + wave)),
         "b": ModelScore("discriminative", held_out=pointwise(base)),
     }
-    result = compare_models(entries, y_test=np.zeros(n, dtype=int))
+    result = compare_scores(entries, y_test=np.zeros(n, dtype=int))
     assert words in result.generative_vs_discriminative
     assert f"{gain * n:.1f} ± " in result.generative_vs_discriminative
     row = result.held_out.loc["b"]
@@ -125,14 +125,14 @@ def test_the_verdict_stands_where_the_families_meet():
     entries = {name: ModelScore("generative", loo=loo) for name in ("a", "b")}
     entries["c"] = ModelScore("generative", loo=loo, held_out=log_P)
     entries["d"] = ModelScore("discriminative", held_out=log_P)
-    result = compare_models(entries, y_test=np.zeros(200, dtype=int))
+    result = compare_scores(entries, y_test=np.zeros(200, dtype=int))
     assert result.generative_vs_discriminative.startswith("By held-out rows the generative model 'c'")
     assert "Not in this comparison, as not known by held-out rows: 'a', 'b'." in result.sentences
 
 
 def test_one_family_gets_no_verdict_between_families():
     data = load_example("iris")
-    result = compare_models(
+    result = compare_scores(
         {"lda": exact_entry(data, lda_posterior), "qda": exact_entry(data, qda_posterior)}, y=data.y
     )
     assert result.generative_vs_discriminative is None
@@ -166,7 +166,7 @@ def test_leave_one_out_table_equals_arviz():
         },
         round_to="none",
     )
-    ours = compare_models({n: ModelScore(n, loo=psis_loo(L, kind="conditional")) for n, L in draws.items()}).loo
+    ours = compare_scores({n: ModelScore(n, loo=psis_loo(L, kind="conditional")) for n, L in draws.items()}).loo
     assert list(ours.index) == list(theirs.index)
     for column, name in (("elpd", "elpd"), ("se", "se"), ("difference", "elpd_diff"), ("p_eff", "p")):
         np.testing.assert_allclose(ours[column], theirs[name].to_numpy(dtype=float), atol=1e-8)
@@ -181,7 +181,7 @@ def test_scores_are_those_of_calibration():
     train, test = data.split(0.4)
     log_P = gaussian_fit(qda_posterior)(train, test.X)
     entry = exact_entry(data, qda_posterior, held_out=log_P)
-    result = compare_models({"qda": entry}, y=data.y, y_test=test.y)
+    result = compare_scores({"qda": entry}, y=data.y, y_test=test.y)
     row = result.held_out.loc["qda"]
     assert row["log_score"] == pytest.approx(log_score(np.exp(log_P), test.y))
     assert row["brier"] == pytest.approx(brier_score(np.exp(log_P), test.y))
@@ -200,21 +200,21 @@ def test_model_probabilities_stay_within_a_kind():
         "qda": ModelScore("generative", evidence=Evidence(-102.0, "joint", error=0.1)),
         "logistic": ModelScore("discriminative", evidence=Evidence(-50.0, "conditional", error=0.9)),
     }
-    result = compare_models(entries)
+    result = compare_scores(entries)
     p = result.evidence["probability"]
     assert p["lda"] / p["qda"] == pytest.approx(np.exp(2))
     assert p["lda"] + p["qda"] == pytest.approx(1)
     assert p["logistic"] == 1
     assert any("different data" in sentence for sentence in result.sentences)
     assert any("'logistic' has an error of 0.9" in sentence for sentence in result.sentences)
-    assert not any("different data" in s for s in compare_models({k: entries[k] for k in ("lda", "qda")}).sentences)
+    assert not any("different data" in s for s in compare_scores({k: entries[k] for k in ("lda", "qda")}).sentences)
     assert result.generative_vs_discriminative is None
 
 
 def test_bad_rows_and_absent_models_are_said():
     L = np.full((500, 30), -1.0)
     L[:, 4] = -1.5 * np.random.default_rng(0).exponential(size=500)
-    result = compare_models(
+    result = compare_scores(
         {
             "a": ModelScore("discriminative", loo=psis_loo(L, kind="conditional")),
             "b": ModelScore("generative", loo=psis_loo(L, kind="conditional")),
@@ -231,7 +231,7 @@ def test_an_impossible_truth_is_not_hidden():
     log_P = pointwise(np.full(20, -0.5))
     broken = np.array(log_P)
     broken[3] = [-np.inf, 0.0]
-    result = compare_models(
+    result = compare_scores(
         {"a": ModelScore("generative", kfold=log_P), "b": ModelScore("discriminative", kfold=broken)},
         y=np.zeros(20, dtype=int),
     )
@@ -318,21 +318,21 @@ def test_one_line_errors():
     with pytest.raises(DataError, match="`log_value` must be finite"):
         Evidence(np.nan, "joint")
     with pytest.raises(DataError, match="`entries` must hold at least one model"):
-        compare_models({})
+        compare_scores({})
     with pytest.raises(DataError, match="`y_test` must be given, as 'a' has held_out probabilities"):
-        compare_models({"a": ModelScore("generative", held_out=half)})
+        compare_scores({"a": ModelScore("generative", held_out=half)})
     with pytest.raises(DataError, match=r"`y` must have a code for each of the 4 rows of 'a'; got \(3,\)"):
-        compare_models({"a": ModelScore("generative", kfold=half)}, y=np.zeros(3, dtype=int))
+        compare_scores({"a": ModelScore("generative", kfold=half)}, y=np.zeros(3, dtype=int))
     with pytest.raises(DataError, match=r"`y` must hold class codes in 0…1"):
-        compare_models({"a": ModelScore("generative", kfold=half)}, y=np.full(4, 2))
+        compare_scores({"a": ModelScore("generative", kfold=half)}, y=np.full(4, 2))
     with pytest.raises(DataError, match="`evidence` of a discriminative model must be conditional"):
         ModelScore("discriminative", evidence=Evidence(0.0, "joint"))
     data = load_example("iris")
     with pytest.raises(DataError, match="`y` must be the classes that the leave-one-out of 'lda' was made with"):
-        compare_models({"lda": exact_entry(data, lda_posterior)}, y=data.y[::-1])
+        compare_scores({"lda": exact_entry(data, lda_posterior)}, y=data.y[::-1])
     loos = [Loo("conditional", np.zeros(n), np.zeros(n)) for n in (3, 4)]
     with pytest.raises(DataError, match="same rows; got by leave-one-out 'a' 3, 'b' 4"):
-        compare_models({"a": ModelScore("generative", loo=loos[0]), "b": ModelScore("generative", loo=loos[1])})
+        compare_scores({"a": ModelScore("generative", loo=loos[0]), "b": ModelScore("generative", loo=loos[1])})
 
 
 def test_kfold_errors():
@@ -355,11 +355,11 @@ def test_a_comparison_says_where_the_data_sit():
     data = unequal_covariances()
     entries = {"lda": exact_entry(data, lda_posterior), "qda": exact_entry(data, qda_posterior)}
     place = fit_continuum(Moments.from_arrays(data.X, data.y, 2))
-    found = compare_models(entries, y=data.y, continuum=place)
+    found = compare_scores(entries, y=data.y, continuum=place)
     assert found.continuum is place
     assert place.sentence in found.sentences
     assert place.toward_lda < 0.1  # sds of .5 and 2: nothing to be shared
-    assert compare_models(entries, y=data.y).continuum is None
+    assert compare_scores(entries, y=data.y).continuum is None
 
 
 def test_leave_one_out_of_the_average_is_near_that_of_refitting():

@@ -42,7 +42,7 @@ def test_curve_counts_ties_and_increases():
     assert (np.diff(curve.recalibrated) >= 0).all()
     assert curve.count @ curve.recalibrated == pytest.approx(z.sum())  # the fit keeps the number of events
     for band in (curve.consistency, curve.confidence):
-        assert band.level == 0.9
+        assert band.prob == 0.9
         assert band.forecast == pytest.approx(curve.forecast)
         assert (np.diff(band.lower) >= 0).all()
         assert (np.diff(band.upper) >= 0).all()
@@ -88,7 +88,7 @@ def test_bands_stand_at_no_more_points_than_asked():
 
 def test_confidence_limits_are_those_of_a_binomial_likelihood_ratio():
     """One forecast, 7 of 20 events: the limits solve 2[log L(.35) − log L(θ)] = χ²₁."""
-    band = confidence_band(np.full(20, 0.5), [1.0] * 7 + [0.0] * 13, level=0.95)
+    band = confidence_band(np.full(20, 0.5), [1.0] * 7 + [0.0] * 13, prob=0.95)
 
     def log_likelihood(theta):
         return 7 * np.log(theta) + 13 * np.log1p(-theta)
@@ -103,7 +103,7 @@ def test_confidence_limits_are_the_extremes_of_the_curves_the_likelihood_admits(
     hits, count = np.array([3.0, 2, 8]), np.array([20.0, 12, 10])
     p = np.repeat([0.1, 0.5, 0.9], count.astype(int))
     z = np.concatenate([np.arange(c) < h for h, c in zip(hits, count, strict=True)]).astype(float)
-    band = confidence_band(p, z, level=0.9)
+    band = confidence_band(p, z, prob=0.9)
     grid = np.linspace(0, 1, 202)[1:-1]
     log_likelihood = [h * np.log(grid) + (c - h) * np.log1p(-grid) for h, c in zip(hits, count, strict=True)]
     total = log_likelihood[0][:, None, None] + log_likelihood[1][:, None] + log_likelihood[2]
@@ -119,14 +119,14 @@ def test_confidence_limits_are_the_extremes_of_the_curves_the_likelihood_admits(
 
 
 # Few resamples: the rank rule is exact for them as for many, 1 − 2·3/60 and 1 − 2·5/20.
-@pytest.mark.parametrize(("level", "resamples"), [(0.9, 59), (0.5, 19)])
-def test_consistency_band_covers_calibrated_forecasts(level, resamples, record_property):
+@pytest.mark.parametrize(("prob", "resamples"), [(0.9, 59), (0.5, 19)])
+def test_consistency_band_covers_calibrated_forecasts(prob, resamples, record_property):
     rng = np.random.default_rng(5)
     curves, lower, upper, middle = [], [], [], []
     for seed in range(300):
         p = rng.beta(0.7, 0.7, 150)
         cells = tally(p, rng.random(150) < p)
-        band = consistency_band(p, level=level, resamples=resamples, random_seed=seed)
+        band = consistency_band(p, prob=prob, resamples=resamples, random_seed=seed)
         curves.append(recalibrated(cells))
         lower.append(band.lower)
         upper.append(band.upper)
@@ -135,12 +135,12 @@ def test_consistency_band_covers_calibrated_forecasts(level, resamples, record_p
     inside, error = interval_coverage(lower, upper, curves)
     strictly = ((lower < curves) & (curves < upper)).mean(axis=1)
     record_property("coverage", float(inside))
-    # Draws that tie with a limit count as inside or as outside: the level lies between the two shares.
-    assert inside > level - 3 * error
-    assert strictly.mean() < level + 3 * strictly.std() / np.sqrt(300)
-    # Away from 0 and 1, where whole draws tie, the share is the level itself.
+    # Draws that tie with a limit count as inside or as outside: `prob` lies between the two shares.
+    assert inside > prob - 3 * error
+    assert strictly.mean() < prob + 3 * strictly.std() / np.sqrt(300)
+    # Away from 0 and 1, where whole draws tie, the share is `prob` itself.
     share = ((lower <= curves) & (curves <= upper) & middle).sum(axis=1) / middle.sum(axis=1)
-    assert share.mean() == pytest.approx(level, abs=3 * share.std() / np.sqrt(300) + 0.01)
+    assert share.mean() == pytest.approx(prob, abs=3 * share.std() / np.sqrt(300) + 0.01)
 
 
 def test_consistency_band_shows_miscalibration():
@@ -202,8 +202,8 @@ def test_curves_converge_to_the_truth():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"level": 1.0}, r"`level` must lie between 0 and 1; got 1. Use 0.9"),
-        ({"level": 0.99, "resamples": 99}, r"`resamples` must be at least 199 for a level of 0.99; got 99"),
+        ({"prob": 1.0}, r"`prob` must lie between 0 and 1; got 1. Use 0.9"),
+        ({"prob": 0.99, "resamples": 99}, r"`resamples` must be at least 199 for a `prob` of 0.99; got 99"),
         ({"points": 1}, r"`points` must be at least 2; got 1"),
     ],
 )

@@ -21,7 +21,8 @@ from bayes_gda.evaluation.sensitivity import (
     weighted_probabilities,
 )
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.families.gaussian.predictive import log_class_probabilities, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_joint_per_draw
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW, Dirichlet
 
 
@@ -370,7 +371,7 @@ def test_one_line_errors():
         prior_sensitivity(tree, log_joint=L, class_names="abc")
     with pytest.raises(DataError, match="No parameter of the posterior varies"):
         prior_sensitivity(tree_of({"theta": 0 * theta}, {"theta": log_prior}, {"y": log_likelihood}))
-    with pytest.raises(DataError, match="at least 25 finite numbers, one a draw; got 400, 1 of them not finite"):
+    with pytest.raises(DataError, match="at least 25 finite numbers, one per draw; got 400, 1 of them not finite"):
         power_weights(np.where(np.arange(400) == 3, -np.inf, log_prior), 0.8)
     with pytest.raises(DataError, match="`alpha` must be finite and greater than 0; got 0"):
         power_weights(log_prior, 0)

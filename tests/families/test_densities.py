@@ -5,11 +5,10 @@ import pymc as pm
 import pytest
 
 from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
-from bayes_gda.families.fused import fused_density
+from bayes_gda.families.built import family_of
 from bayes_gda.methods.adapter import ModelDensity
 from bayes_gda.methods.density import Smoothed
 from bayes_gda.models import lda, logistic, naive, qda, softmax
-from bayes_gda.models.blueprint import blueprint_of
 
 IRIS = load_example("iris")
 PIMA = load_example("pima")
@@ -49,7 +48,7 @@ def points(density, size=3):
 @pytest.mark.parametrize("name", MODELS)
 def test_value_gradient_and_variables_are_those_of_the_graph(name):
     model = MODELS[name]()
-    graph, density = ModelDensity.of(model), fused_density(blueprint_of(model))
+    graph, density = ModelDensity.of(model), family_of(model).density
     assert density.dim == graph.dim
     W = points(density)
     values, gradients = graph.values_and_gradients(W)
@@ -71,18 +70,19 @@ def test_value_gradient_and_variables_are_those_of_the_graph(name):
 def test_prior_and_likelihood_add_up_to_the_density(name):
     """For a regression they are all there is; for a Gaussian model the likelihood is PyMC's, row by row."""
     model = MODELS[name]()
-    density = fused_density(blueprint_of(model))
+    family = family_of(model)
+    density = family.density
     W = points(density)
     variables = density.variables(W)
-    likelihood = density.log_likelihood(variables)
-    assert likelihood.shape == (3, density.rows.n)
+    likelihood = density.log_likelihood(variables, family.data)
+    assert likelihood.shape == (3, family.data.n)
     if name in {"logistic", "softmax-reference", "logistic-hierarchical"}:
         prior = sum(density.log_prior(variables).values())
         total = prior + likelihood.sum(axis=1)
         np.testing.assert_allclose(total, density.values_and_gradients(W)[0], rtol=1e-10)
     else:
         build = {"lda": lda, "qda": qda, "naive": naive, "naive-lkj": naive}[name].build
-        graph = build(IRIS, blueprint_of(model).prior, ALPHA, rowwise=True)
+        graph = build(IRIS, family.prior, ALPHA, rowwise=True)
         logp = graph.compile_logp([graph["x"], graph["y"]], sum=False)
         coordinates = ModelDensity.of(graph)
         for i, w in enumerate(W):
@@ -104,7 +104,7 @@ def _point(graph, w):
 def test_prior_densities_of_gaussian_parameters_against_scipy():
     from scipy import stats
 
-    density = fused_density(blueprint_of(MODELS["qda"]()))
+    density = family_of(MODELS["qda"]()).density
     variables = density.variables(points(density, 2))
     prior = density.log_prior(variables)
     for s in range(2):
@@ -133,7 +133,7 @@ def test_lkj_normalizer_against_integration():
 @pytest.mark.parametrize("name", ["qda", "lda-lkj", "naive"])
 def test_smoothed_has_the_derivatives_of_the_graph(name):
     model = MODELS[name]()
-    graph, smooth = ModelDensity.of(model), Smoothed(fused_density(blueprint_of(model)))
+    graph, smooth = ModelDensity.of(model), Smoothed(family_of(model).density)
     w = smooth.density.start
     value, g, H = graph.value_gradient_precision(w)
     ours = smooth.value_gradient_precision(w)
@@ -148,29 +148,29 @@ def test_one_feature_and_two_classes():
     data = Dataset(PIMA.X[:60, :1], PIMA.y[:60], PIMA.feature_names[:1], PIMA.class_names)
     for build in (lda.build, qda.build):
         model = build(data)
-        density = fused_density(blueprint_of(model))
+        density = family_of(model).density
         W = points(density)
         np.testing.assert_allclose(density.values_and_gradients(W)[0], ModelDensity.of(model).log_density(W), rtol=1e-9)
 
 
-def test_a_changed_model_is_no_longer_its_blueprint():
+def test_a_changed_model_is_no_longer_of_its_family():
     model = logistic.build(SMALL)
-    assert blueprint_of(model) is not None
+    assert family_of(model) is not None
     with model:
         pm.Potential("more", model["w"].sum())
-    assert blueprint_of(model) is None
+    assert family_of(model) is None
     other = logistic.build(SMALL)
     with other:
         pm.set_data({"Phi": 2 * np.asarray(other["Phi"].get_value())})
-    assert blueprint_of(other) is None
-    assert blueprint_of(pm.Model()) is None
+    assert family_of(other) is None
+    assert family_of(pm.Model()) is None
 
 
 def test_a_power_of_the_prior_is_the_prior_of_more_rows():
     """p(σ²)^α by d log σ² is IG(αa, αb): the inverse gamma worth α times as many rows."""
     from scipy import stats
 
-    density = fused_density(blueprint_of(MODELS["naive"]()))
+    density = family_of(MODELS["naive"]()).density
     variables = density.variables(points(density, 2))
     power = 1.25 * density.log_prior(variables)["sigma2"]
     scaled = stats.invgamma(1.25 * 2.0, scale=1.25 * np.array([1.0, 2.0, 3.0, 0.5])).logpdf(variables["sigma2"])

@@ -22,7 +22,6 @@ from bayes_gda import (
     HierarchicalScale,
     Moments,
     Normal,
-    compare_models,
     compare_posteriors,
     diagnose,
     prior_sensitivity,
@@ -36,7 +35,7 @@ from bayes_gda.evaluation.calibration import (
     sharpness,
 )
 from bayes_gda.evaluation.loo import Loo
-from bayes_gda.evaluation.model_comparison import Evidence, ModelScore
+from bayes_gda.evaluation.model_comparison import Evidence, ModelScore, compare_scores
 from bayes_gda.evaluation.reliability import reliability_curve
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.methods.importance.trust import assess
@@ -167,15 +166,15 @@ def test_any_forecasts(P, y, bins):
 
 
 @examples(12, 300)
-@given(P=FORECASTS, y=CODES, level=st.one_of(st.floats(0, 1), ANYTHING), points=st.one_of(st.integers(0, 5), STRANGE))
-def test_any_reliability_curve(P, y, level, points):
+@given(P=FORECASTS, y=CODES, prob=st.one_of(st.floats(0, 1), ANYTHING), points=st.one_of(st.integers(0, 5), STRANGE))
+def test_any_reliability_curve(P, y, prob, points):
     p = P[:, 1] if isinstance(P, np.ndarray) and P.ndim == 2 and P.shape[1] == 2 else P
 
     def ordered(curve):
         for band in (curve.consistency, curve.confidence):
             assert ((band.lower >= 0) & (band.lower <= band.upper) & (band.upper <= 1)).all()
 
-    survives(lambda: reliability_curve(p, y, level=level, points=points, resamples=39), ordered)
+    survives(lambda: reliability_curve(p, y, prob=prob, points=points, resamples=39), ordered)
     survives(lambda: reliability_curve(p, y, resamples=39), ordered)
 
 
@@ -296,12 +295,12 @@ def test_any_models_are_compared(scores, y, loo):
             f"m{i}": ModelScore(family, kfold=log(P), evidence=Evidence(value, "conditional"))
             for i, (P, family, value) in enumerate(scores)
         }
-        return compare_models(entries, y=y)
+        return compare_scores(entries, y=y)
 
     survives(compare)
     held = {f"m{i}": (family, P) for i, (P, family, _) in enumerate(scores)}
-    survives(lambda: compare_models({n: ModelScore(f, held_out=log(P)) for n, (f, P) in held.items()}, y_test=y))
-    survives(lambda: compare_models({"a": ModelScore("generative", loo=Loo("conditional", loo, loo))}))
+    survives(lambda: compare_scores({n: ModelScore(f, held_out=log(P)) for n, (f, P) in held.items()}, y_test=y))
+    survives(lambda: compare_scores({"a": ModelScore("generative", loo=Loo("conditional", loo, loo))}))
 
 
 @examples(8, 200)
@@ -335,7 +334,7 @@ def test_any_logistic_posterior_is_approximated_and_judged(table):
         target = LogisticTarget(Phi, codes, Normal(scale=2.5))
         verdict = assess(target, laplace_approximation(target), draws=200)
         assert verdict.verdict in ("trusted", "corrected", "needs-mcmc")
-        assert np.isfinite(verdict.draws).all()
+        assert np.isfinite(verdict.importance.draws).all()
 
     survives(judge)
 

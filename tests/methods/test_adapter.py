@@ -105,8 +105,8 @@ def test_corrected_evidence_and_mean_of_gaussian_models_equal_the_exact_ones(nam
     result = trust(posterior)
     assert result.verdict in {"trusted", "corrected"}
     assert abs(result.log_evidence - exact.log_evidence) < 4 * result.log_evidence_error
-    drawn = posterior.density.draws(result.draw(3000, random_seed=0))
-    effective = result.corrected_ess_fraction * len(result.draws)
+    drawn = posterior.density.draws(result.importance.draw(3000, random_seed=0))
+    effective = result.importance.corrected_ess_fraction * len(result.importance.draws)
     error = drawn["mu"].std(axis=0) / np.sqrt(min(effective, 3000))
     assert (np.abs(drawn["mu"].mean(axis=0) - exact.m) < 5 * error).all()
     if name == "lda":

@@ -2,15 +2,25 @@
 
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 
 from bayes_gda.data.examples import load_example
-from bayes_gda.errors import ConvergenceError, InferenceWarning
+from bayes_gda.data.labels import to_datatree
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
-from bayes_gda.methods.ladder import Verdict
+from bayes_gda.families.base import Family
+from bayes_gda.methods.ladder import CORRECTED_DRAWS, EXACT, SAMPLE_PART, Exact, Settings, fit, fit_every
+from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.methods.verdict import Verdict
 from bayes_gda.priors import LKJ
 
 IRIS, PIMA = load_example("iris"), load_example("pima")
@@ -84,7 +94,7 @@ def test_auto_samples_where_it_must_and_says_so_once():
     assert len(told) == 1
     assert told[0].filename == __file__
     assert model.inference_ == "mcmc"
-    assert model.trust_.laplace.verdict == "needs-mcmc"
+    assert model.trust_.before.verdict == "needs-mcmc"
     assert model.predict_proba(HARD).shape == (12, 2)
 
 
@@ -97,7 +107,7 @@ def test_a_funnel_without_a_mode_is_sampled_by_auto_and_refused_by_laplace():
         model = BayesianLogisticRegression(prior_scale="hierarchical", draws=100, chains=2).fit(X, y)
     assert "Sampling the posterior by MCMC instead" in str(caught[0].message)
     assert model.inference_ == "mcmc"
-    assert isinstance(model.trust_.laplace, Verdict)
+    assert isinstance(model.trust_.before, Verdict)
     assert set(model.posterior_["posterior"].data_vars) == {"tau", "w"}
 
 
@@ -130,3 +140,398 @@ def test_a_fit_that_fails_leaves_the_one_before():
         model.fit([[0.0, 0.1], [1.0, 0.3], [2.0, 0.2], [3.0, 0.0]], ["a", "a", "b", "b"])
     np.testing.assert_array_equal(model.predict_proba(PIMA.X[:5, :2]), before)
     np.testing.assert_array_equal(model.classes_, [0, 1])
+
+
+# ── The choice alone, with a family whose answers are made up ───────────────────────────────────────────────────────
+
+NORMAL = GaussianPosterior(np.zeros(1), np.eye(1), 3.0, NewtonInfo(True, 1, 0.0))
+# Log densities in one coordinate, whose Gaussian is said to be N(0, 1): it is; it is N(2, 2²); it has no end.
+SAME, WIDER, AWAY = (lambda w: 3 - w**2 / 2), (lambda w: 3 - (w - 2) ** 2 / 8), (lambda w: 10 * w**3)
+DENSITIES = {"trusted": SAME, "corrected": WIDER, "needs-mcmc": AWAY}
+CLOSED = Exact("exact model", -7.0)
+NO_MODE = "There is no mode"
+
+
+@dataclass
+class Looked:
+    """The target: it counts how often it is looked at. It is symmetric, or has no use for third derivatives."""
+
+    function: Callable
+    dim: int = 1
+    calls: int = 0
+
+    def log_density(self, w):
+        self.calls += 1
+        return self.function(w[..., 0]) - 0.5 * np.log(2 * np.pi)
+
+    def third_order_trace(self, w, V):
+        return np.zeros(1)
+
+
+@dataclass
+class Rows:
+    """Rows x with p(y=1 | x, w) = σ(1 + wx); the Gaussian by quadrature."""
+
+    x: tuple = (0.03, 0.1, -0.1)
+
+    def gaussian(self, posterior, link):
+        z, weight = np.polynomial.hermite_e.hermegauss(80)
+        return self.averaged(posterior.mean + posterior.sd * z[:, None], weight / weight.sum())[0]
+
+    def averaged(self, draws, weight):
+        p = expit(1 + draws * np.array(self.x))
+        mean, error = weight @ p, np.sqrt(weight**2 @ (p - weight @ p) ** 2)
+        return np.column_stack([1 - mean, mean]), np.column_stack([error, error])
+
+
+@dataclass(frozen=True, eq=False)
+class Stub(Family):
+    """A family that notes what it is asked for; its models are words and arrays."""
+
+    data: Dataset = field(default_factory=lambda: PIMA.subset([0, 1, 2]))
+    target: Looked = None
+    closed: Exact | None = None
+    climbs: bool = True
+    mode: bool = True
+    normalised: bool = True
+    sampler: bool = True
+    one_look: bool = False
+    many_rows: int = 3
+    predicted: Rows = field(default_factory=Rows)
+    chains: Callable = lambda rng: rng.normal(size=(4, 500))
+    asked: list = field(default_factory=list)
+
+    title = "The stub"
+    has_mode = property(lambda self: self.climbs)
+    proper = property(lambda self: self.normalised)
+    can_sample = property(lambda self: self.sampler)
+    single_look = property(lambda self: self.one_look)
+    cost_rows = property(lambda self: self.many_rows)
+
+    def exact(self):
+        self.asked.append("exact")
+        return self.closed
+
+    def laplace(self):
+        self.asked.append("laplace")
+        if not self.mode:
+            raise ConvergenceError(NO_MODE)
+        return NORMAL
+
+    def predictor(self, random_seed):
+        return self.predicted
+
+    def skewed(self, gaussian, size, random_seed):
+        return np.full((size, 1), 5.0)
+
+    def from_gaussian(self, posterior, settings):
+        return "Gaussian model"
+
+    def from_coordinates(self, w):
+        return w
+
+    def sample(self, settings, gaussian):
+        self.asked.append(("sample", gaussian))
+        draws = self.chains(np.random.default_rng(settings.random_seed))
+        return "sampled model", to_datatree({"w": draws.reshape(-1)}, {}, chains=len(draws))
+
+    def sampled_evidence(self, model, chains):
+        assert (model, chains) == ("sampled model", 4)
+        return 2.5, 0.125
+
+    @property
+    def samples(self):
+        return [given for name, given in (a for a in self.asked if isinstance(a, tuple)) if name == "sample"]
+
+
+def stub(verdict="trusted", **options):
+    return Stub(target=Looked(DENSITIES[verdict]), **options)
+
+
+def apart(rng):
+    """Chains that never met."""
+    return rng.normal(size=(4, 500)) + 100 * np.arange(4)[:, None]
+
+
+@contextmanager
+def told(*parts):
+    """Hold a block to one InferenceWarning for each of the parts, in this order, that points to this file."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    assert [w.category for w in caught] == [InferenceWarning] * len(parts), [str(w.message) for w in caught]
+    for warning, part in zip(caught, parts, strict=True):
+        assert part in str(warning.message)
+        assert warning.filename == __file__
+
+
+@pytest.mark.parametrize("inference", ["auto", "exact"])
+def test_what_is_exact_wins_and_nothing_else_is_asked_for(inference):
+    family = stub(closed=CLOSED)
+    with told():
+        found = fit(family, Settings(inference))
+    assert (found.chosen, found.model, found.models) == ("exact", "exact model", {"exact": "exact model"})
+    assert (found.verdict.verdict, found.verdict.reason, found.verdict.ess_fraction) == ("exact", EXACT, 1.0)
+    assert found.evidence == {"exact": (-7.0, 0.0)}
+    assert found.best_evidence == (-7.0, 0.0)
+    assert family.asked == ["exact"]
+    assert family.target.calls == 0
+
+
+def test_exact_is_refused_where_there_is_none_and_not_asked_for_by_others():
+    with pytest.raises(PriorError, match="The stub, whose posterior has no closed form"):
+        fit(stub(), Settings("exact"))
+    family = stub(closed=CLOSED)
+    assert fit(family, Settings("laplace")).chosen == "laplace"
+    assert fit(family, Settings("mcmc")).chosen == "mcmc"
+    assert "exact" not in family.asked
+
+
+@pytest.mark.parametrize("inference", ["auto", "laplace"])
+def test_a_trusted_gaussian_is_kept(inference):
+    family = stub("trusted")
+    with told():
+        found = fit(family, Settings(inference))
+    assert (found.chosen, found.models) == ("laplace", {"laplace": "Gaussian model"})
+    assert found.verdict.verdict == "trusted"
+    assert found.gaussian is NORMAL
+    assert found.tree is None
+    assert found.evidence["laplace"][0] == 3.0
+    assert np.isnan(found.evidence["laplace"][1])
+    value, error = found.best_evidence
+    assert abs(value - 3.0) <= 4 * error + 1e-9
+    assert not family.samples
+
+
+@pytest.mark.parametrize(("settings", "size"), [({}, CORRECTED_DRAWS), ({"draws": 10_000}, 40_000)])
+def test_a_corrected_posterior_is_taken(settings, size):
+    family = stub("corrected")
+    with told():
+        found = fit(family, Settings(**settings))
+    assert (found.chosen, list(found.models)) == ("corrected", ["corrected"])
+    assert found.verdict.verdict == "corrected"
+    assert found.model.shape == (size, 1)
+    assert found.model.std() == pytest.approx(2.0, rel=0.1)
+    value, error = found.best_evidence
+    assert abs(value - 3.0 - np.log(2)) < 4 * error < 0.2
+    assert not family.samples
+
+
+def test_a_tolerance_decides_what_is_trusted():
+    moved = Stub(target=Looked(lambda w: 3 - (w - 0.8) ** 2 / 2))  # which moves a probability by .2 · .8 · .1
+    assert fit(moved, Settings(tolerance=0.05)).chosen == "laplace"
+    assert fit(moved, Settings(tolerance=0.005)).chosen == "corrected"
+
+
+def test_laplace_that_was_asked_for_is_kept_where_a_correction_is_at_hand():
+    with told():
+        found = fit(stub("corrected"), Settings("laplace"))
+    assert (found.chosen, found.models) == ("laplace", {"laplace": "Gaussian model"})
+    assert found.verdict.verdict == "corrected"
+
+
+def test_what_needs_mcmc_is_sampled_once_with_one_warning():
+    family = stub("needs-mcmc")
+    with told("Sampling the posterior by MCMC instead."):
+        found = fit(family, Settings())
+    assert family.samples == [NORMAL]  # which gives the sampler its geometry
+    assert family.asked.count("laplace") == 1
+    assert (found.chosen, found.model) == ("mcmc", "sampled model")
+    assert found.models == {"laplace": "Gaussian model", "mcmc": "sampled model"}
+    assert found.verdict.verdict == "sampled"
+    assert found.verdict.diagnosis.verdict == "good"
+    assert found.verdict.before.verdict == "needs-mcmc"
+    assert found.evidence["bridge"] == (2.5, 0.125)
+    assert found.tree["posterior"].sizes["chain"] == 4
+
+
+def test_draws_that_are_bad_are_told():
+    with told("Sampling the posterior by MCMC instead.", "The draws cannot be relied upon."):
+        found = fit(stub("needs-mcmc", chains=apart), Settings())
+    assert (found.chosen, found.verdict.diagnosis.verdict, found.verdict.light) == ("mcmc", "bad", "red")
+
+
+def test_mcmc_that_was_asked_for_looks_at_nothing_else():
+    family = stub(closed=CLOSED)
+    with told():
+        found = fit(family, Settings("mcmc"))
+    assert family.asked == [("sample", None)]
+    assert (found.chosen, found.models) == ("mcmc", {"mcmc": "sampled model"})
+    assert found.verdict.before is None
+    assert found.evidence == {"bridge": (2.5, 0.125)}
+    assert family.target.calls == 0
+
+
+def test_laplace_that_was_asked_for_is_kept_with_a_warning():
+    family = stub("needs-mcmc")
+    with told("needs-mcmc: Even the corrected approximation is far from the posterior"):
+        found = fit(family, Settings("laplace"))
+    assert (found.chosen, found.model, found.verdict.verdict) == ("laplace", "Gaussian model", "needs-mcmc")
+    assert not family.samples
+
+
+def test_without_a_mode_it_is_sampled_and_laplace_is_refused():
+    family = stub(mode=False)
+    with told(f"{NO_MODE}. Sampling the posterior by MCMC instead."):
+        found = fit(family, Settings())
+    assert family.samples == [None]
+    assert (found.chosen, found.models) == ("mcmc", {"mcmc": "sampled model"})
+    assert (found.verdict.before.verdict, found.verdict.before.reason) == ("needs-mcmc", f"{NO_MODE}.")
+    with pytest.raises(ConvergenceError, match=rf"{NO_MODE}\. Use inference='mcmc', or 'auto'"):
+        fit(family, Settings("laplace"))
+    assert fit(family, Settings("mcmc")).chosen == "mcmc"
+
+
+def test_what_has_nothing_to_climb_is_sampled_and_that_is_no_news():
+    family = stub(climbs=False)
+    with told():
+        found = fit(family, Settings())
+    assert family.asked == ["exact", ("sample", None)]
+    assert (found.chosen, found.verdict.before) == ("mcmc", None)
+    with pytest.raises(PriorError, match="no closed form"):
+        fit(family, Settings("laplace"))
+
+
+@pytest.mark.parametrize("inference", ["auto", "laplace", "mcmc"])
+def test_an_improper_prior_without_a_mode_has_no_posterior(inference):
+    family = stub(mode=False, normalised=False)
+    with pytest.raises(ConvergenceError, match=f"^{NO_MODE}$"):
+        fit(family, Settings(inference))
+    assert not family.samples
+
+
+@pytest.mark.parametrize(("verdict", "inference"), [("trusted", "auto"), ("needs-mcmc", "auto"), ("trusted", "mcmc")])
+@pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarning")
+def test_an_improper_prior_has_no_evidence(verdict, inference):
+    family = stub(verdict, normalised=False)
+    found = fit(family, Settings(inference))
+    assert found.evidence == {}
+    assert np.isnan(found.best_evidence).all()
+    assert family.samples in ([], [NORMAL])
+
+
+def test_where_mcmc_is_out_of_reach_laplace_is_kept_with_the_remedy():
+    for inference in ("auto", "laplace"):
+        family = stub("needs-mcmc", sampler=False)
+        with told(f"The Laplace approximation is kept. {SAMPLE_PART}"):
+            found = fit(family, Settings(inference))
+        assert (found.chosen, found.model) == ("laplace", "Gaussian model")
+        assert (found.verdict.verdict, found.verdict.next_step) == ("needs-mcmc", SAMPLE_PART)
+        assert not family.samples
+
+
+def test_without_a_mode_and_without_mcmc_there_is_nothing_to_keep():
+    with pytest.raises(ConvergenceError, match=NO_MODE):
+        fit(stub(mode=False, sampler=False), Settings())
+
+
+@pytest.mark.parametrize("verdict", ["trusted", "corrected", "needs-mcmc"])
+@pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarning")
+def test_a_table_is_looked_at_three_times_at_most(verdict):
+    family = stub(verdict, sampler=False, one_look=True, many_rows=10_000)
+    assert fit(family, Settings()).verdict.verdict == verdict
+    assert family.target.calls <= 3  # a first look, a second where it will not do, and one to refine
+    rough = stub(verdict, sampler=False, one_look=True, many_rows=10_000, predicted=Rows((0.3, 1.0, -2.0)))
+    fit(rough, Settings())
+    assert rough.target.calls <= 3
+
+
+def test_of_many_rows_few_draws_are_enough_to_trust():
+    few, many = stub("trusted"), stub("trusted", many_rows=10**6)
+    assert fit(few, Settings()).verdict.verdict == fit(many, Settings()).verdict.verdict == "trusted"
+    assert many.target.calls == 1
+    assert few.target.calls > 1
+    assert fit(stub("corrected", many_rows=10_000), Settings()).chosen == "corrected"
+
+
+def test_the_same_seed_gives_the_same_fit():
+    one, two, other = (fit(stub("corrected"), Settings(random_seed=seed)).model for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one, two)
+    assert (one != other).any()
+
+
+# ── Every method side by side ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_posterior_is_returned_and_the_exact_one_chosen():
+    family, stages = stub("corrected", closed=CLOSED), []
+
+    @contextmanager
+    def stage(name):
+        stages.append(name)
+        yield
+
+    with told():
+        found = fit_every(family, Settings(), sampling=True, stage=stage)
+    assert stages == ["fit", "sample"]
+    assert list(found.models) == ["exact", "laplace", "skew-modal", "mcmc"]  # nobody corrects what is exact
+    assert (found.models["laplace"], found.models["mcmc"]) == ("Gaussian model", "sampled model")
+    assert (found.models["skew-modal"] == 5).all()
+    assert (found.chosen, found.model) == ("exact", "exact model")
+    assert (found.verdict.verdict, found.verdict.reason) == ("exact", EXACT)
+    assert found.verdict.importance is not None
+    assert found.verdict.diagnosis.verdict == "good"
+    assert set(found.evidence) == {"exact", "laplace", "corrected"}  # beside the exact one a bridge is no news
+    assert family.samples == [NORMAL]
+
+
+def test_beside_the_exact_posterior_nothing_is_weighed_unless_sampled():
+    family = stub("trusted", closed=CLOSED)
+    found = fit_every(family, Settings(), sampling=False)
+    assert list(found.models) == ["exact", "laplace", "skew-modal"]
+    assert (found.chosen, found.verdict.importance, found.verdict.diagnosis) == ("exact", None, None)
+    assert family.target.calls == 0
+    assert not family.samples
+
+
+@pytest.mark.parametrize(
+    ("verdict", "chains", "chosen"),
+    [
+        ("trusted", None, "laplace"),
+        ("corrected", None, "corrected"),
+        ("needs-mcmc", None, "laplace"),
+        ("trusted", Stub.chains, "mcmc"),
+        ("corrected", Stub.chains, "mcmc"),
+        ("needs-mcmc", Stub.chains, "mcmc"),
+        ("trusted", apart, "laplace"),
+        ("corrected", apart, "corrected"),
+        ("needs-mcmc", apart, "laplace"),
+    ],
+)
+def test_the_best_of_every_method(verdict, chains, chosen):
+    """MCMC that converged, then what the verdict says; None is without MCMC, `apart` did not converge."""
+    family = stub(verdict, chains=chains)
+    with told():
+        found = fit_every(family, Settings(), sampling=chains is not None)
+    made = {"laplace", "skew-modal"} | ({"corrected"} if verdict != "needs-mcmc" else set())
+    assert set(found.models) == made | ({"mcmc"} if chains is not None else set())
+    assert found.chosen == chosen
+    weighing = found.verdict.before if chosen == "mcmc" else found.verdict
+    assert weighing.verdict == verdict
+    assert found.verdict.verdict == ("sampled" if chosen == "mcmc" else verdict)
+    diagnosis = {None: None, apart: "bad"}.get(chains, "good")
+    assert (found.verdict.diagnosis and found.verdict.diagnosis.verdict) == diagnosis
+    assert ("bridge" in found.evidence) == (chains is not None)
+
+
+def test_of_every_method_what_cannot_be_had_is_left_out():
+    with told():
+        only = fit_every(stub(mode=False, chains=apart), Settings(), sampling=True)
+        assert (only.chosen, list(only.models), only.verdict.before.reason) == ("mcmc", ["mcmc"], f"{NO_MODE}.")
+        flat = fit_every(stub(climbs=False), Settings(), sampling=True)
+        assert (flat.chosen, list(flat.models)) == ("mcmc", ["mcmc"])
+        table = stub("needs-mcmc", sampler=False)
+        assert fit_every(table, Settings(), sampling=True).chosen == "laplace"
+        assert not table.samples
+    for nothing in (stub(mode=False), stub(climbs=False)):
+        with pytest.raises(ConvergenceError, match="nothing was sampled"):
+            fit_every(nothing, Settings(), sampling=False)
+
+
+@pytest.mark.parametrize("inference", ["exact", "laplace", "mcmc"])
+def test_every_method_is_the_same_whichever_was_asked_for(inference):
+    found = fit_every(stub("corrected"), Settings(inference), sampling=False)
+    auto = fit_every(stub("corrected"), Settings(), sampling=False)
+    assert found.chosen == auto.chosen == "corrected"
+    assert found.models.keys() == auto.models.keys()
+    np.testing.assert_array_equal(found.model, auto.model)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from judge import assert_same_mean
 from scipy import integrate, stats
+from targets import cushings
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
@@ -12,6 +13,7 @@ from bayes_gda.families.linear import mode as regression
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import empirical_bayes, regression_laplace, with_prior_scale
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.methods import laplace as newton
 from bayes_gda.methods.laplace import FunctionTarget, differentiate, find_mode, laplace_1d, laplace_approximation
 from bayes_gda.priors import Normal
 
@@ -79,19 +81,60 @@ def test_one_dimension_against_the_closed_form_of_a_gamma():
     assert with_derivatives.mean[0] == pytest.approx(4.0, rel=1e-12)
 
 
-def test_every_step_goes_up_even_from_where_newton_overshoots():
-    """log cosh has a Hessian that vanishes far out: plain Newton from 5 diverges, the line search does not."""
-    path = []
+def climb(target, start, monkeypatch):
+    """Return the start and the point after each step (T + 1, dim): the search is stopped after one, two, … of them."""
+    path, converged = [start], False
+    with monkeypatch.context() as patch:
+        while not converged:
+            patch.setattr(newton, "MAX_ITERATIONS", len(path))
+            w, _, _, info = find_mode(target, start)
+            path.append(w)
+            converged = info.converged
+            assert len(path) < 30
+    return np.array(path)
 
-    def function(w):
-        path.append(float(w[0]))
-        return -float(np.logaddexp(w[0], -w[0]))
 
-    target = FunctionTarget(1, function, lambda w: -np.tanh(w), lambda w: np.array([[1 - np.tanh(w[0]) ** 2]]))
-    w, value, _, info = find_mode(target, np.array([5.0]))
-    assert info.converged
-    assert abs(w[0]) < 1e-8
-    assert value == pytest.approx(-np.log(2))
+LOG_COSH = FunctionTarget(
+    1,
+    lambda w: -float(np.logaddexp(w[0], -w[0])),
+    lambda w: -np.tanh(w),
+    lambda w: np.array([[1 - np.tanh(w[0]) ** 2]]),
+)
+
+
+@pytest.mark.parametrize(
+    ("target", "start", "mode"),
+    [
+        *[(LOG_COSH, [start], [0.0]) for start in (1.5, 5.0, -8.0)],
+        *[(cushings(), start, None) for start in ([3.0, 3.0, -3.0], [0.0, 2.0, 0.0], [-10.0, 1.0, 1.0])],
+    ],
+    ids=["log cosh, near", "log cosh", "log cosh, far", "cushings 1", "cushings 2", "cushings 3"],
+)
+def test_every_step_goes_up_even_from_where_newton_overshoots(target, start, mode, monkeypatch):
+    """The Hessians of log cosh and logistic regression vanish far out: plain Newton diverges, the search does not."""
+    start = np.array(start)
+    value, g, H = target.value_gradient_precision(start)
+    overshot = float(target.log_density(start + np.linalg.solve(H, g)))
+    assert overshot < value - 1  # the plain Newton step goes down
+    path = climb(target, start, monkeypatch)
+    heights = target.log_density(path)
+    gains = np.diff(heights)
+    far = np.linalg.norm(path[:-1] - path[-1], axis=1) > 1e-5  # nearer to the mode gains are lost in rounding
+    assert far.sum() >= 3
+    assert (gains[far] > 0).all()
+    assert (gains > -1e-13 * (1 + np.abs(heights[1:]))).all()
+    np.testing.assert_allclose(target.value_gradient_precision(path[-1])[1], 0, atol=1e-6)
+    if mode is not None:
+        np.testing.assert_allclose(path[-1], mode, atol=1e-8)
+        assert heights[-1] == pytest.approx(-np.log(2))
+
+
+def test_a_start_without_curvature_is_climbed_from_too(monkeypatch):
+    """At 20 the Hessian of log cosh is zero in double precision, so there is no Newton step at all."""
+    assert LOG_COSH.value_gradient_precision(np.array([20.0]))[2] == 0
+    path = climb(LOG_COSH, np.array([20.0]), monkeypatch)
+    assert (np.diff(LOG_COSH.log_density(path)) > -1e-13).all()
+    assert abs(path[-1, 0]) < 1e-8
 
 
 def test_a_saddle_on_the_way_is_climbed_and_a_saddle_at_the_end_is_refused():

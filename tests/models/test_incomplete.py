@@ -9,9 +9,9 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.gaps import PatternMoments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.families.built import family_of
 from bayes_gda.families.gaussian.gaps.augmentation import draw_posterior
 from bayes_gda.models import lda, naive, qda
-from bayes_gda.models.blueprint import blueprint_of
 from bayes_gda.priors import LKJ, NIW, Dirichlet
 from bayes_gda.priors.defaults import default_nig, default_niw
 
@@ -42,7 +42,7 @@ def points(model, size=4):
 def test_the_likelihood_is_that_of_scipys_marginals(shared, family):
     prior = None if family is NIW else LKJ(np.ones(3), np.zeros(3), np.full(3, 3.0))
     model = (lda if shared else qda).build(DATA, prior, SHARES)
-    assert blueprint_of(model) is None  # nothing is fused
+    assert family_of(model) is None  # nothing is fused
     variables, potentials = evaluated(model, "pi", "mu", "Sigma")
     patterns = PatternMoments.from_arrays(X, Y, 2)
     for point in points(model):

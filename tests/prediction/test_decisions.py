@@ -11,16 +11,16 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian.exact import qda_posterior
-from bayes_gda.families.gaussian.predictive import log_class_probabilities, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_joint_of_draws, log_joint_per_draw
 from bayes_gda.prediction.decisions import (
     cost_curve,
     decide,
     decide_with_draws,
-    generative_draws,
     net_benefit,
     optimal_threshold,
     threshold_curve,
 )
+from bayes_gda.prediction.normalised import generative_draws, log_class_probabilities
 from bayes_gda.priors import NIW
 
 SPAM = [[0, 10], [1, 0]]

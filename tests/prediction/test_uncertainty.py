@@ -5,8 +5,8 @@ import pytest
 from fitted import IRIS, MAKERS, generative, regression
 from scipy.stats import entropy as shannon
 
+from bayes_gda import linalg
 from bayes_gda.errors import DataError
-from bayes_gda.families.gaussian import predictive
 from bayes_gda.prediction.decisions import decide, decide_with_draws
 from bayes_gda.prediction.uncertainty import decisions, entropy, interval
 
@@ -63,7 +63,7 @@ def test_decisions_are_those_of_all_draws_at_once(model, class_prior, monkeypatc
     n, K = len(X), model.K
     share = None if class_prior is None else np.arange(1, K + 1) / np.arange(1, K + 1).sum()
     costs, reject = rng.random((n, 4, K)), 0.3 + 0.2 * rng.random(n)
-    monkeypatch.setattr(predictive, "BLOCK", 2000)
+    monkeypatch.setattr(linalg, "WIDE_ELEMENTS", 2000)
     found = decisions(model, X, costs, size=100, random_seed=1, class_prior=share, reject_cost=reject)
     P = np.exp(model.log_probabilities(X, share))
     np.testing.assert_array_equal(found.action, decide(P, costs, reject_cost=reject).action)

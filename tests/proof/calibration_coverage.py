@@ -19,12 +19,13 @@ from scipy.stats import t
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
-from bayes_gda.data.moments import Moments
-from bayes_gda.families.classifier import FittedClassifier, RegressionClassifier
-from bayes_gda.fitting.defaults import Rows, default_prior
-from bayes_gda.fitting.generative import GaussianProblem
-from bayes_gda.fitting.regressions import Design, WeightsProblem
-from bayes_gda.methods.ladder import Problem, Settings
+from bayes_gda.data.table import Dataset
+from bayes_gda.families.base import Family
+from bayes_gda.families.gaussian.family import LDA, QDA, Gaussian, Naive
+from bayes_gda.families.linear.classifier import RegressionClassifier
+from bayes_gda.families.linear.family import Logistic, Softmax
+from bayes_gda.methods.ladder import Settings, verify
+from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.uncertainty import interval
 from bayes_gda.priors import NIG, NIW, Normal
 
@@ -44,7 +45,7 @@ NIW_PRIOR = NIW(m=np.zeros(D), kappa=0.5, Psi=3.0 * np.eye(D), nu=D + 4.0)
 NIG_PRIOR = NIG(m=np.zeros(D), kappa=np.array(0.5), a=np.array(3.0), b=np.array(2.0))
 WEIGHTS_PRIOR = Normal.default(D + 1)
 
-_COVARIANCE: Mapping[str, Literal["shared", "own", "diagonal"]] = {"lda": "shared", "qda": "own", "naive": "diagonal"}
+_GAUSSIANS: Mapping[str, type[Gaussian]] = {family.name: family for family in (LDA, QDA, Naive)}
 # The one truth: classes two standard deviations apart; for QDA and naive with spreads of 1 : 2.
 _MEANS = np.array([[-1.0, 0.0], [1.0, 0.0]])
 _FIXED: Mapping[str, dict[str, Floats]] = {
@@ -61,9 +62,9 @@ _FIXED: Mapping[str, dict[str, Floats]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
-    """Training rows as a problem, new rows (r, d), and their true probabilities (r, K)."""
+    """Training rows with their model, new rows (r, d), and their true probabilities (r, K)."""
 
-    problem: Problem
+    family: Family
     new: Floats
     probability: Floats
 
@@ -118,48 +119,46 @@ def simulate(model: str, truth: Truth, n: int, index: int) -> Simulation:
     # The estimators refuse a class that they have not seen. Under the prior a class may well be absent.
     while fixed and np.bincount(y, minlength=K).min() < 2:
         X, y = draw_rows(theta, n, rng)
-    rows = Rows(X, y.astype(np.intp), np.arange(K), None, ("x1", "x2"))
+    data = Dataset.of_checked(X, y.astype(np.intp), ("x1", "x2"), tuple(range(K)))
     new, _ = draw_rows(theta, NEW_ROWS, rng)
-    return Simulation(_problem(model, rows, default=fixed), new, probabilities(theta, new))
+    return Simulation(_family(model, data, default=fixed), new, probabilities(theta, new))
 
 
-def _problem(model: str, rows: Rows, *, default: bool) -> Problem:
+def _family(model: str, data: Dataset, *, default: bool) -> Family:
     """The model with the default prior of the estimators, or with the one that parameters were drawn from."""
-    if model in _COVARIANCE:
-        family = NIG if model == "naive" else NIW
-        moments = Moments.from_arrays(rows.X, rows.codes, rows.K)
+    if model in _GAUSSIANS:
         own = NIG_PRIOR if model == "naive" else NIW_PRIOR
-        prior = default_prior(moments, family) if default else own
-        return GaussianProblem(_COVARIANCE[model], rows, moments, prior, np.ones(rows.K))
-    features = FeatureMap.fit(rows.X, rows.names, standardize=default)
-    return WeightsProblem(Design(rows, features, features(rows.X), reference=False), WEIGHTS_PRIOR)
+        return _GAUSSIANS[model].bind(data, None if default else own)
+    features = FeatureMap.fit(data.X, data.feature_names, standardize=default)
+    return (Logistic if model == "logistic" else Softmax).bind(data, WEIGHTS_PRIOR, features=features)
 
 
 # ── Methods ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def fit(problem: Problem, method: str, seed: int) -> tuple[FittedClassifier, str]:
+def fit(family: Family, method: str, seed: int) -> tuple[FittedModel, str]:
     """Fit by one method, as the estimators do, and return with it the verdict on the approximation.
 
     `corrected` takes the weighted draws whatever the verdict on them is: how often that is `needs-mcmc` is counted.
     """
-    settings = Settings("auto", DRAWS // 2, 2, "pymc", seed, False)
+    settings = Settings(draws=DRAWS // 2, chains=2, random_seed=seed)
     if method == "exact":
-        found = problem.exact()
+        found = family.exact()
         assert found is not None
-        return found[0], "exact"
+        return found.model, "exact"
     if method == "mcmc":
-        return problem.sample(settings)[0], "sampled"
-    posterior = problem.laplace()
+        return family.sample(settings, None)[0], "sampled"
+    posterior = family.laplace()
     if method == "laplace":
-        return problem.from_gaussian(posterior, settings), "laplace"
-    trust = problem.assess(posterior, seed)
-    return problem.from_draws(trust.draw(4 * DRAWS, random_seed=seed)), trust.verdict
+        return family.from_gaussian(posterior, settings), "laplace"
+    trust = verify(family, posterior, settings)
+    assert trust.importance is not None
+    return family.from_coordinates(trust.importance.draw(4 * DRAWS, random_seed=seed)), trust.verdict
 
 
 def methods_of(model: str) -> tuple[str, ...]:
     """Return the methods that the model has, without MCMC."""
-    return ("exact", "laplace", "corrected") if model in _COVARIANCE else ("laplace", "corrected")
+    return ("exact", "laplace", "corrected") if model in _GAUSSIANS else ("laplace", "corrected")
 
 
 def covered(simulation: Simulation, method: str, seed: int, probs: Sequence[float] = PROBS) -> tuple[list[float], str]:
@@ -167,13 +166,13 @@ def covered(simulation: Simulation, method: str, seed: int, probs: Sequence[floa
 
     Counted are the intervals of the classes 1 … K−1: with two classes the other says the same.
     """
-    model, verdict = fit(simulation.problem, method, seed)
+    model, verdict = fit(simulation.family, method, seed)
     truth = simulation.probability[:, 1:]
     held = [(low <= truth) & (truth <= high) for low, high in intervals(model, simulation.new, probs, seed)]
     return [float(each.mean()) for each in held], verdict
 
 
-def intervals(model: FittedClassifier, X: Floats, probs: Sequence[float], seed: int) -> list[tuple[Floats, Floats]]:
+def intervals(model: FittedModel, X: Floats, probs: Sequence[float], seed: int) -> list[tuple[Floats, Floats]]:
     """Return both ends (n, K − 1) for each of `probs`: those of `predict_interval`, from one set of draws."""
     if isinstance(model, RegressionClassifier) and model.binary and model.posterior is not None:
         ends = [interval(model, X, prob=prob, size=DRAWS, random_seed=seed) for prob in probs]  # a closed form

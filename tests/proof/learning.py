@@ -26,8 +26,8 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.families.gaussian.exact import lda_posterior
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
-from bayes_gda.fitting.defaults import default_prior
 from bayes_gda.priors import NIW, Dirichlet, Normal
+from bayes_gda.priors.defaults import default_prior
 
 LEARNERS = ("Bayesian LDA", "Bayesian logistic", "LDA", "logistic")
 GAUSSIAN_ROWS = (40, 80, 160, 320, 640, 1280, 2560)

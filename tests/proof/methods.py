@@ -20,9 +20,8 @@ from proof.simulate import Model, Simulation
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.fitting.generative import GaussianProblem
+from bayes_gda.methods.ladder import Settings, verify
 from bayes_gda.methods.skew import SkewModal
-from bayes_gda.priors import Dirichlet
 
 # Draws of each posterior: the rank of the truth among them is one of 100 numbers.
 DRAWS = 99
@@ -57,16 +56,16 @@ Method = Callable[[Simulation, int, int], Posterior]
 
 def exact(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Draw from the conjugate posterior."""
-    found = simulation.problem.exact()
+    found = simulation.family.exact()
     assert found is not None
-    model: Any = found[0]
+    model: Any = found.model
     return Posterior("drawn", model.posterior.draw(size, random_seed=seed))
 
 
 def laplace(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Draw from the Gaussian at the mode."""
     try:
-        w = simulation.problem.laplace().draw(size, random_seed=seed)
+        w = simulation.family.laplace().draw(size, random_seed=seed)
     except ConvergenceError:
         return Posterior("no mode")
     return Posterior("drawn", simulation.density.variables(w))
@@ -74,21 +73,22 @@ def laplace(simulation: Simulation, size: int, seed: int) -> Posterior:
 
 def skew_modal(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Draw from the skew-modal approximation."""
-    density: Any = simulation.density
-    w = SkewModal(simulation.problem.laplace(), density.target).draw(size, random_seed=seed)
+    family = simulation.family
+    w = SkewModal(family.laplace(), family.target).draw(size, random_seed=seed)
     return Posterior("drawn", simulation.density.variables(w))
 
 
 def corrected(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Resample the weighted draws behind the verdict, whatever it says but `needs-mcmc`."""
     try:
-        posterior = simulation.problem.laplace()
-        trust = simulation.problem.assess(posterior, seed)
+        posterior = simulation.family.laplace()
     except ConvergenceError:
         return Posterior("no mode")
+    trust = verify(simulation.family, posterior, Settings(random_seed=seed))
     if trust.verdict == "needs-mcmc":
         return Posterior("needs-mcmc")
-    w = trust.draw(size, random_seed=seed)
+    assert trust.importance is not None
+    w = trust.importance.draw(size, random_seed=seed)
     return Posterior(trust.verdict, simulation.density.variables(w))
 
 
@@ -98,7 +98,7 @@ def mcmc(simulation: Simulation, size: int, seed: int) -> Posterior:
 
     for draws in CHAIN_DRAWS:
         # One core: the simulations themselves share them.
-        tree = sample(_build(simulation), draws=draws, chains=CHAINS, cores=1, random_seed=seed, progress=False)
+        tree = sample(simulation.family.build(), draws=draws, chains=CHAINS, cores=1, random_seed=seed, progress=False)
         posterior = tree["posterior"].to_dataset()[sorted(simulation.theta)]
         effective = _least_effective(posterior)
         if effective >= size:
@@ -132,15 +132,3 @@ def methods_of(model: Model) -> tuple[str, ...]:
     left_out = {"exact"} if not model.conjugate else set()
     left_out |= {"skew-modal"} if not model.regression else set()
     return tuple(name for name in METHODS if name not in left_out)
-
-
-def _build(simulation: Simulation) -> Any:
-    """Return the PyMC model of a simulation's problem."""
-    from bayes_gda.models import lda, logistic, naive, qda, softmax
-
-    problem: Any = simulation.problem
-    if isinstance(problem, GaussianProblem):
-        build: Any = {"shared": lda.build, "own": qda.build, "diagonal": naive.build}[problem.covariance]
-        return build(problem.moments, problem.prior, Dirichlet(problem.alpha))
-    build = logistic.build if simulation.data.K == 2 else softmax.build
-    return build(simulation.data, problem.prior, features=problem.design.features)

@@ -42,7 +42,7 @@ def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[
     given = dict(variables)
     if "sigma2" in given:
         given.setdefault("sigma", np.sqrt(given["sigma2"]))  # what the LKJ prior of the naive model is written in
-    likelihood = simulation.density.log_likelihood(given).sum(axis=1)
+    likelihood = simulation.density.log_likelihood(given, simulation.data).sum(axis=1)
     prior = sum(simulation.density.log_prior(given).values(), np.zeros(len(likelihood)))
     return out | {"log likelihood": likelihood, "log joint": likelihood + prior}
 

@@ -22,19 +22,17 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.families.fused import fused_density
-from bayes_gda.fitting.defaults import Rows
-from bayes_gda.fitting.generative import GaussianProblem
-from bayes_gda.fitting.regressions import Design, WeightsProblem
+from bayes_gda.families.base import Family
+from bayes_gda.families.gaussian.family import LDA, QDA, Gaussian, Naive
+from bayes_gda.families.linear.family import Logistic, Softmax
 from bayes_gda.methods.density import Density
-from bayes_gda.methods.ladder import Problem
-from bayes_gda.models.blueprint import GaussianBlueprint, RegressionBlueprint
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Normal
 
 N_ROWS = 40
 NAMES = ("x1", "x2")
 # Where probabilities are asked for: the centre, a point on the flank, and one far out, in units of the features' sd.
 NEW_ROWS = frozen([[0.0, 0.0], [1.0, -0.5], [-2.0, 2.5]])
+_GAUSSIANS: dict[str, type[Gaussian]] = {family.covariance: family for family in (LDA, QDA, Naive)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,19 +45,23 @@ class Simulation:
         The true parameters by name, with a leading axis of length 1, as draws have.
     data
         The rows drawn given them.
-    problem
+    family
         Model, prior and data as the estimators hand them to the methods.
-    density
-        The posterior density: variables from coordinates, log prior, log likelihood.
     new_rows
         (3, ·) rows to predict: features for the Gaussian models, a design matrix for the regressions.
     """
 
     theta: dict[str, Floats]
     data: Dataset
-    problem: Problem
-    density: Density
+    family: Family
     new_rows: Floats
+
+    @property
+    def density(self) -> Density:
+        """The posterior density: variables from coordinates, log prior, log likelihood."""
+        density = self.family.density
+        assert density is not None
+        return density
 
 
 class Model(Protocol):
@@ -145,10 +147,8 @@ class GaussianModel:
 
     def _simulation(self, theta: dict[str, Floats], data: Dataset) -> Simulation:
         moments, alpha = Moments.from_arrays(data.X, data.y, self.K), frozen(np.full(self.K, self.concentration))
-        rows = Rows(data.X, data.y, np.arange(self.K), None, NAMES)
-        blueprint = GaussianBlueprint(moments, self.prior, alpha, self.covariance, data)
-        problem = GaussianProblem(self.covariance, rows, moments, self.prior, alpha)
-        return Simulation(theta, data, problem, fused_density(blueprint), NEW_ROWS)
+        family = _GAUSSIANS[self.covariance].of_moments(moments, data, self.prior, alpha)
+        return Simulation(theta, data, family, NEW_ROWS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,10 +184,8 @@ class RegressionModel:
         a = Phi @ (np.vstack([np.zeros(m), w]) if binary else w).T
         y = np.argmax(a + rng.gumbel(size=a.shape), axis=1)
         data = Dataset(X, y, NAMES, tuple(range(self.K)))
-        rows = Rows(data.X, data.y, np.arange(self.K), None, NAMES)
-        problem = WeightsProblem(Design(rows, features, Phi, False), prior)
-        blueprint = RegressionBlueprint(data, Phi, prior, binary)
-        return Simulation({"w": w if binary else w[None]}, data, problem, fused_density(blueprint), new)
+        family = (Logistic if binary else Softmax).bind(data, prior, features=features)
+        return Simulation({"w": w if binary else w[None]}, data, family, new)
 
 
 _NIW = NIW(m=frozen([0.0, 0.0]), kappa=0.25, Psi=frozen(2 * np.eye(2)), nu=5.0)

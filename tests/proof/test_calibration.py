@@ -139,7 +139,7 @@ def test_narrow_intervals_are_found_out(shares):
 @pytest.mark.parametrize(("model", "method"), [("qda", "exact"), ("logistic", "laplace"), ("softmax", "laplace")])
 def test_intervals_are_those_of_the_package(model, method):
     simulation = simulate(model, "fixed", 50, 0)
-    fitted, _ = fit(simulation.problem, method, 3)
+    fitted, _ = fit(simulation.family, method, 3)
     (low, high), _ = intervals(fitted, simulation.new, [0.9, 0.5], 3)
     ends = interval(fitted, simulation.new, prob=0.9, size=DRAWS, random_seed=3)[:, 1:]
     np.testing.assert_allclose(np.stack([low, high], axis=-1), ends)

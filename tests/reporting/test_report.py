@@ -302,7 +302,7 @@ def test_settings_are_checked(options, match):
 
 
 def test_models_and_costs_are_held_to_the_classes(tmp_path):
-    with pytest.raises(DataError, match="logistic, which needs two classes"):
+    with pytest.raises(DataError, match="`logistic` does not apply to 3 classes"):
         small(tmp_path / "a", models=("logistic",))
     with pytest.raises(DataError, match=r"`costs` must be \(A, 3\)"):
         small(tmp_path / "a", costs=[[0, 1], [1, 0]])
@@ -316,7 +316,7 @@ def test_a_full_report_has_the_sampler_and_all_methods(tmp_path):
     tree = found.numbers
     assert [line["model"] for line in tree["sampling"]] == ["naive", "logistic", "softmax"]
     by = {m["name"]: m for m in tree["models"]}
-    assert {x["method"] for x in by["logistic"]["predictions"]} == {"probit", "reference", "corrected", "mcmc"}
+    assert {x["method"] for x in by["logistic"]["predictions"]} == {"probit", "laplace", "corrected", "mcmc"}
     assert {x["method"] for x in by["naive"]["predictions"]} == {"exact", "laplace", "mcmc"}
     exact, *others = by["naive"]["evidence"]
     assert exact["method"] == "exact"

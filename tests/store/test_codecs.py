@@ -1,7 +1,7 @@
 """Values survive the way through JSON and arrays bit for bit; what is not on the list is refused by name."""
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 
 import numpy as np
 import pandas as pd
@@ -12,17 +12,19 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
-from bayes_gda.families.classifier import GaussianClassifier, RegressionClassifier
-from bayes_gda.families.gaussian.averaged import AveragedClassifier
+from bayes_gda.families.base import Family, register, unregister
+from bayes_gda.families.drawn import DrawnModel
+from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.continuum import Grid
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
+from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
-from bayes_gda.methods.ladder import Verdict
-from bayes_gda.store.codecs import TYPES, decode, encode
+from bayes_gda.methods.verdict import Verdict
+from bayes_gda.store.codecs import decode, encode, stored_types
 
 IRIS = load_example("iris")
 MOMENTS = Moments.from_arrays(IRIS.X, IRIS.y, IRIS.K)
@@ -92,7 +94,7 @@ OBJECTS = [
     FeatureMap.fit(IRIS.X, ["a\0b", "\udc80", "π/2", ""], standardize=False, intercept=False),
     LAPLACE,
     TRUST,
-    Verdict("sampled", "reason", "step", diagnosis=a_diagnosis(), laplace=TRUST),
+    Verdict("sampled", "reason", "step", diagnosis=a_diagnosis(), before=TRUST),
     GaussianClassifier("shared", MOMENTS, NIW.default(MOMENTS), np.ones(3), posterior=EXACT),
     GaussianClassifier("shared", MOMENTS, LKJ.default(MOMENTS), np.ones(3), draws=EXACT.draw(7, random_seed=1)),
     RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE),
@@ -102,6 +104,7 @@ OBJECTS = [
     COUNTS,
     Grid(pooling=(0.1, 0.9), diagonal=(0.0, 1.0)),
     AveragedClassifier(MOMENTS, np.ones(3), MOMENTS.scatter.sum(axis=0) / 150, Grid((0.1, 0.9))),
+    DrawnModel("lda", 3, 4, np.array([0.4, 0.3, 0.3]), EXACT.draw(7, random_seed=1)),
 ]
 
 
@@ -113,12 +116,51 @@ def test_objects_come_back_bit_for_bit(value):
 def test_every_type_on_the_list_is_tested():
     seen = {type(value).__name__ for value in OBJECTS} | {
         "Diagnosis",
+        "Importance",
         "NewtonInfo",
         "PredictionShift",
         "Thresholds",
     }  # inside
-    assert seen == set(TYPES)
+    assert seen == set(stored_types())
     assert same(TRUST.shift, round_trip(TRUST).shift)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A prior of the user's own."""
+
+    shape: float
+
+
+def family_of(*types):
+    """A family that is known by nothing but its name and the types of its files."""
+    return type("Mine", (Family,), {"name": "mine", "kind": "generative", "stored": types})
+
+
+def test_the_types_of_a_registered_family_can_be_stored_while_it_is_registered():
+    register(family_of(Rate))
+    try:
+        node = encode(Rate(0.5), {}, "prior_")
+        assert decode(node, {}, "prior_") == Rate(0.5)
+        with pytest.raises(StoreError, match=r"`prior_\.shape` must be float; got str 'x'"):
+            decode({"type": "Rate", "fields": {"shape": "x"}}, {}, "prior_")
+    finally:
+        unregister("mine")
+    with pytest.raises(StoreError, match="cannot be stored"):
+        encode(Rate(0.5), {}, "prior_")
+    with pytest.raises(StoreError, match="not a value that bayes_gda stores"):
+        decode(node, {}, "prior_")
+
+
+def test_a_family_cannot_take_the_place_of_a_type_of_ours():
+    impostor = dataclass(frozen=True)(type("NIW", (), {"__annotations__": {"m": float}}))
+    register(family_of(impostor))
+    try:
+        assert same(round_trip(NIW.default(MOMENTS)), NIW.default(MOMENTS))
+        with pytest.raises(StoreError, match="cannot be stored"):
+            encode(impostor(1.0), {}, "prior_")
+    finally:
+        unregister("mine")
 
 
 @pytest.mark.parametrize(
@@ -255,6 +297,7 @@ def always(new):
     return lambda _: new
 
 
+DRAWN = OBJECTS[-1]
 SPOILERS = [
     (MOMENTS, "mean", put((0, 0), np.nan)),
     (MOMENTS, "count", drop_last),
@@ -272,11 +315,14 @@ SPOILERS = [
     (LAPLACE, "chol_precision", drop_last),
     (LAPLACE, "info", always(None)),
     (TRUST, "verdict", always("fine")),
-    (TRUST, "log_weights", put(0, 0.0)),
-    (TRUST, "log_weights", put(0, np.nan)),
-    (TRUST, "draws", drop_last),
-    (TRUST, "draws", put((0, 0), np.nan)),
-    (TRUST, "sd_ratio", drop_last),
+    (TRUST, "importance", always({"map": {}})),
+    (TRUST, "diagnosis", always(1)),
+    (TRUST, "before", always("trusted")),
+    (TRUST, "importance.log_weights", put(0, 0.0)),
+    (TRUST, "importance.log_weights", put(0, np.nan)),
+    (TRUST, "importance.draws", drop_last),
+    (TRUST, "importance.draws", put((0, 0), np.nan)),
+    (TRUST, "importance.sd_ratio", drop_last),
     (PHI, "names", always({"tuple": ["intercept"]})),
     (PHI, "monomials", always({"tuple": [{"tuple": [0]}, {"tuple": [7]}]})),
     (PHI, "monomials", always(None)),
@@ -302,6 +348,11 @@ SPOILERS = [
     (COUNTS, "count", put(0, np.inf)),
     (COUNTS, "values", put((0, 0), -1.0)),
     (COUNTS, "values", put((0, 0), 51.0)),
+    (DRAWN, "family", always("nobody's")),
+    (DRAWN, "K", always(4)),
+    (DRAWN, "draws.mu", drop_last),
+    (DRAWN, "draws.pi", put((0, 0), np.nan)),
+    (DRAWN, "draws", always({"map": {}})),
 ]
 
 

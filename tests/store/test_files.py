@@ -50,8 +50,8 @@ def test_the_seal_is_the_sha256_of_what_stands_before(path):
     whole = path.read_bytes()
     end = whole.rfind(b"\nbayes_gda model")
     body, seal = whole[:end], whole[end:]
-    digest = hashlib.sha256(body + b"format 0002").hexdigest()
-    assert seal == f"\nbayes_gda model, format 0002\nsha256 {digest}\n".encode()
+    digest = hashlib.sha256(body + b"format 0003").hexdigest()
+    assert seal == f"\nbayes_gda model, format 0003\nsha256 {digest}\n".encode()
 
 
 def test_every_single_byte_counts(path):
@@ -74,7 +74,7 @@ def test_every_single_byte_counts(path):
 
 def test_a_newer_format_says_which_is_needed(path):
     files.write(path, a_tree(), version=7)
-    with pytest.raises(StoreError, match=r"has format 7; bayes_gda .* reads formats up to 2\. Update the package"):
+    with pytest.raises(StoreError, match=r"has format 7; bayes_gda .* reads formats up to 3\. Update the package"):
         files.read(path)
 
 

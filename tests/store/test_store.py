@@ -284,4 +284,4 @@ def test_a_file_of_format_1_still_loads(fitted, saved, tmp_path, name):
     posterior = back.posterior_["posterior"].to_dataset()
     assert posterior.drop_attrs().identical(fitted[name].posterior_["posterior"].to_dataset().drop_attrs())
     back.save(tmp_path / "new.nc")  # and is brought up to date
-    assert files.read(tmp_path / "new.nc")[1] == files.FORMAT == 2
+    assert files.read(tmp_path / "new.nc")[1] == files.FORMAT == 3

@@ -152,7 +152,7 @@ class Continuum:
         parts = (part + log_density(self.posteriors[cell]) for cell, part in zip(used, log_weight, strict=True))
         return np.asarray(reduce(np.logaddexp, parts) - logsumexp(log_weight))
 
-    def leave_one_out(self, X: Floats, y: Floats) -> Floats:
+    def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> Floats:
         """Return log p(x_i, y=k | all rows but i) (n, K), given the targets, which are those of all rows.
 
         A cell c that finds row i unlikely owes its weight less to the other rows than one that foresaw it:

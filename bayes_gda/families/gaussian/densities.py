@@ -26,6 +26,7 @@ from scipy.special import gammaln, multigammaln, softmax
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
+from bayes_gda.methods.density import Block
 from bayes_gda.priors import NIG, NIW
 
 Indices = NDArray[np.intp]
@@ -33,7 +34,7 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 @dataclass(frozen=True, eq=False)
-class ClassBlock:
+class ClassBlock(Block):
     """π ~ Dirichlet(α) with n_k rows of class k, on K − 1 simplex coordinates."""
 
     count: Floats
@@ -84,7 +85,7 @@ class ClassBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class BartlettBlock:
+class BartlettBlock(Block):
     """Means and covariances under a normal-inverse-Wishart prior; `shared` for one covariance of all classes."""
 
     moments: Moments
@@ -206,7 +207,7 @@ class BartlettBlock:
 
 
 @dataclass(frozen=True, eq=False)
-class DiagonalBlock:
+class DiagonalBlock(Block):
     """What the naive blocks share: the logarithm t of a scale (K, d), then μ (K, d), and the likelihood of rows."""
 
     moments: Moments

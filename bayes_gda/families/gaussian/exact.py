@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import gammaln, multigammaln
 
 from bayes_gda.checks import Floats, frozen
@@ -136,7 +137,7 @@ class NIWPosterior:
         for_blocks(densities, *X.shape)
         return out
 
-    def leave_one_out(self, X: Floats, y: Floats) -> Floats:
+    def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> Floats:
         """Return log p(x_i, y = k | all rows but i) (n, K), exact, without refitting; entry y_i is the LOO density.
 
         With c = κ'/(κ' − 1) and u = C⁻¹(x − m') in the row's own class, Ψ = CCᵀ: Ψ₋ = C(I − c uuᵀ)Cᵀ, so
@@ -232,7 +233,7 @@ class NIGPosterior:
         for_blocks(densities, len(X), self.m.size)
         return out + np.log(self.alpha / self.alpha.sum())
 
-    def leave_one_out(self, X: Floats, y: Floats) -> Floats:
+    def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> Floats:
         """Return log p(x_i, y = k | all rows but i) (n, K), exact, without refitting; entry y_i is the LOO density."""
         own = (np.arange(len(self.alpha)) == np.asarray(y, dtype=np.intp)[:, None])[:, :, None]
         c = self.kappa / (self.kappa - own)

@@ -20,6 +20,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.gaussian.densities import LOG_2PI, DiagonalBlock, Indices, log_normal_rows
+from bayes_gda.methods.density import Block
 from bayes_gda.priors import LKJ
 
 # A Newton step may go too far, which is seen by its low density. Where e^t rounds to 0 on the diagonal, LAPACK would
@@ -28,7 +29,7 @@ LEAST_LOG = -150.0
 
 
 @dataclass(frozen=True, eq=False)
-class CholeskyBlock:
+class CholeskyBlock(Block):
     """Means and covariances under the LKJ prior; `shared` for one covariance of all classes."""
 
     moments: Moments

@@ -9,50 +9,14 @@ For conjugate models the integral is E[π_k] times a Student-t density (`log_joi
 `NIGPosterior`); for draws from any sampler it is a mean over draws, taken here.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.linalg import for_blocks
+from bayes_gda.linalg import for_blocks, wide_blocks
 from bayes_gda.priors import Seed
-
-# Numbers in a block of draws × rows × classes, whatever the data's size: 4·10⁶ doubles are 32 MB, of which a handful
-# are alive at a time. Smaller blocks would factor the covariances of all draws once more for each.
-BLOCK = 4_000_000
-
-
-def row_blocks(n: int, width: int) -> Iterator[slice]:
-    """Slices of rows of `width` numbers each that make up a block."""
-    step = max(1, BLOCK // max(1, width))
-    return (slice(i, min(i + step, n)) for i in range(0, n, step))
-
-
-def log_class_probabilities(log_joint: Floats) -> Floats:
-    """Normalise log p(x, y=k) (…, K) to log p(y=k | x), stable however far out x lies."""
-    return normalised(log_joint)[0]
-
-
-def normalised(log_joint: Floats) -> tuple[Floats, Floats]:
-    """Return log p(y=k | x) (…, K) and log p(x) (…) of log p(x, y=k) (…, K).
-
-    Class by class: NumPy's reductions over a short last axis take five times as long.
-    """
-    classes = range(log_joint.shape[-1])
-    top = log_joint[..., 0].copy()
-    for k in classes[1:]:
-        np.maximum(top, log_joint[..., k], out=top)
-    # The largest goes first: beside a log density of −1e9 the sum's own logarithm would be lost to rounding.
-    with np.errstate(over="ignore"):  # of densities that differ by more than a float holds, to −inf
-        out = log_joint - top[..., None]
-    total = np.zeros_like(top)
-    for k in classes:
-        total += np.exp(out[..., k])
-    np.log(total, out=total)
-    for k in classes:
-        out[..., k] -= total
-    return out, top + total
 
 
 def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
@@ -130,7 +94,7 @@ def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
     """
     S, K, _ = draws["mu"].shape
     total = np.full((len(X), K), -np.inf)
-    for some in row_blocks(S, len(X) * K):
+    for some in wide_blocks(S, len(X) * K):
         part = log_joint_per_draw({name: value[some] for name, value in draws.items()}, X)
         top = part.max(axis=0)
         top = np.where(np.isfinite(top), top, 0.0)  # of a class that all draws take for impossible

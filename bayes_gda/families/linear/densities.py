@@ -19,16 +19,16 @@ from bayes_gda.errors import ConvergenceError
 from bayes_gda.families.gaussian.densities import LOG_2PI
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.methods.density import Density
 from bayes_gda.methods.laplace import laplace_approximation
 from bayes_gda.priors import HierarchicalScale, Normal
 
 
 @dataclass(frozen=True, eq=False)
-class WeightsDensity:
+class WeightsDensity(Density):
     """The density of the weights under a Gaussian prior, or a flat one; coordinates are the weights themselves."""
 
     target: LogisticTarget | SoftmaxTarget
-    rows: Dataset
 
     @property
     def dim(self) -> int:
@@ -54,13 +54,13 @@ class WeightsDensity:
         log_p = self.target.gaussian.log_density(w)
         return {"w": log_p if log_p.ndim == 1 else log_p.sum(axis=-1)}
 
-    def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
-        """Return log p(y_i | x_i, w) (S, n)."""
+    def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
+        """Return log p(y_i | x_i, w) (S, n) of the rows of the target, which `rows` are."""
         return log_likelihood_of_rows(self.target, variables["w"])
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchicalDensity:
+class HierarchicalDensity(Density):
     """The density of (log τ, w).
 
     Parameters
@@ -69,13 +69,10 @@ class HierarchicalDensity:
         The likelihood, as a target with a flat prior.
     prior
         The prior of τ, slopes and intercepts.
-    rows
-        The rows behind the likelihood.
     """
 
     target: LogisticTarget | SoftmaxTarget
     prior: HierarchicalScale
-    rows: Dataset
 
     @property
     def dim(self) -> int:
@@ -134,8 +131,8 @@ class HierarchicalDensity:
         normal = -(0.5 * (LOG_2PI + (w / scale) ** 2) + np.log(scale)).sum(axis=1)
         return {"tau": half, "w": normal}
 
-    def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
-        """Return log p(y_i | x_i, w) (S, n)."""
+    def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
+        """Return log p(y_i | x_i, w) (S, n) of the rows of the target, which `rows` are."""
         return log_likelihood_of_rows(self.target, variables["w"])
 
 

@@ -18,9 +18,7 @@ Largest error over μ ∈ [−15, 15], s ∈ [0, 10], measured against a truth t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +26,7 @@ from scipy.special import expit, log_expit, log_ndtr, logsumexp, ndtr, ndtri
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
+from bayes_gda.prediction.fitted import EntropySplit
 
 # Monahan & Stefanski (1992), k = 8: max |σ(a) − Σ pᵢ Φ(sᵢ a)| = 2.11e-9, at |a| = 11.4 (we measured it).
 MIXTURE_WEIGHTS = (0.003246343272134, 0.051517477033972, 0.195077912673858, 0.315569823632818,
@@ -187,44 +186,18 @@ def log_of_mean(mean: Floats, log_terms: Callable[[NDArray[np.bool_]], Floats]) 
     return out
 
 
-def sigmoid_interval(mu: ArrayLike, s2: ArrayLike, *, level: float = 0.95) -> Floats:
-    """Return the central credible interval (n, 2) of σ(a): σ(μ ± s z), z = Φ⁻¹((1 + level)/2).
+def sigmoid_interval(mu: ArrayLike, s2: ArrayLike, *, prob: float = 0.95) -> Floats:
+    """Return the central credible interval (n, 2) of σ(a): σ(μ ± s z), z = Φ⁻¹((1 + prob)/2).
 
     Exact, since quantiles pass through the monotone σ.
     """
-    if not 0 < level < 1:
-        raise DataError(f"`level` must lie between 0 and 1; got {level:g}. Use 0.95 for 95 %.")
-    half = np.sqrt(s2) * ndtri((1 + level) / 2)
+    if not 0 < prob < 1:
+        raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.95 for 95 %.")
+    half = np.sqrt(s2) * ndtri((1 + prob) / 2)
     return np.asarray(expit(np.stack([mu - half, mu + half], axis=-1)))
 
 
 # ── Entropy ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class EntropySplit:
-    """Predictive entropy in nats, H[p̄] = E H[p] + (H[p̄] − E H[p]).
-
-    Parameters
-    ----------
-    total
-        (n,) H[p̄], the entropy of the predictive probabilities.
-    aleatoric
-        (n,) E H[p]: what would remain if the weights were known.
-    epistemic
-        (n,) the difference: the information that the weights would add, never negative (Jensen).
-    """
-
-    total: Floats
-    aleatoric: Floats
-    epistemic: Floats
-
-    @classmethod
-    def of(cls, total: Floats, aleatoric: Floats) -> Self:
-        """Split `total` into `aleatoric` and the rest."""
-        # Jensen makes the difference ≥ 0; where s² is tiny rounding and quadrature leave about −1e-9, which means 0.
-        aleatoric = np.minimum(aleatoric, total)
-        return cls(total, aleatoric, total - aleatoric)
 
 
 def entropy_binary(mu: ArrayLike, s2: ArrayLike) -> EntropySplit:

@@ -7,12 +7,12 @@ With aᵢ = wᵀφᵢ, pᵢ = σ(aᵢ), sᵢ successes out of tᵢ trials (t = 1
     precision H = Φᵀ diag(c t p(1 − p)) Φ + S₀⁻¹            minus the Hessian, so positive definite
     ∂³/∂w³      = −Σ vᵢ φᵢ⊗φᵢ⊗φᵢ,   vᵢ = cᵢ tᵢ pᵢ(1 − pᵢ)(1 − 2pᵢ)
 
-Targets are immutable. `Target` says what the approximations need of one; `softmax.SoftmaxTarget` is another.
+Targets are immutable; `softmax.SoftmaxTarget` is another.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,35 +31,6 @@ from bayes_gda.linalg import (
     row_blocks,
 )
 from bayes_gda.priors import Normal
-
-
-class Target(Protocol):
-    """A log density on ℝ^dim with the derivatives that Newton, Laplace and their corrections use."""
-
-    @property
-    def dim(self) -> int:
-        """Length of the weight vector w."""
-
-    def log_density(self, w: Floats) -> Floats:
-        """Return log p(y, w), () for one w (dim,), (S,) for S of them (S, dim)."""
-
-    def log_likelihood(self, w: Floats) -> Floats:
-        """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim)."""
-
-    def gradient(self, w: Floats) -> Floats:
-        """Return ∂ log p(y, w)/∂w (dim,)."""
-
-    def precision(self, w: Floats) -> Floats:
-        """Return H = −∂² log p(y, w)/∂w² (dim, dim): minus the Hessian."""
-
-    def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
-        """Return log density, gradient and precision in one pass over the data."""
-
-    def third_order_trace(self, w: Floats, V: Floats) -> Floats:
-        """Return the vector with entries Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,), for V (dim, dim)."""
-
-    def third_order_form(self, w: Floats, h: Floats) -> Floats:
-        """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,18 +3,19 @@
     a = wᵀφ,   μ_a = ŵᵀφ,   σ_a² = φᵀS_Nφ          binary: one activation a row
     a = Wφ,    K of them with covariance (K, K)     softmax
 
-Both classes below are `Predictor`s of `inference.trust`: the fast formula, the same Gaussian with the link integrated,
-and the truth over draws, all for the rows of one design matrix.
+Both classes below are `Predictor`s of `methods.importance.trust`: of a Gaussian by the probit link or with the link
+integrated, and over weighted draws, all for the rows of one design matrix.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear import links, softmax_links
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product, solve_triangular
+from bayes_gda.methods.importance.trust import Link
 from bayes_gda.methods.laplace import GaussianPosterior
 
 # From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
@@ -48,21 +49,31 @@ def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BinaryPredictor:
-    """Probabilities (n, 2) of the two classes of logistic regression for the rows of Phi (n, m)."""
+    """Probabilities (n, 2) of the two classes of logistic regression for the rows of Phi (n, m).
+
+    Parameters
+    ----------
+    Phi
+        (n, m) design matrix.
+    before
+        Coordinates that stand before the weights and have no part in the predictions, such as log τ.
+    """
 
     Phi: Floats
+    before: int = 0
 
-    def fast(self, posterior: GaussianPosterior) -> Floats:
-        """Return the probit-approximated predictive σ(μ_a/√(1 + πσ_a²/8))."""
-        return self._linked(posterior, links.probit_logistic)
-
-    def reference(self, posterior: GaussianPosterior) -> Floats:
-        """Return ∫σ(a)N(a | μ_a, σ_a²)da, near exact."""
-        return self._linked(posterior, links.mixture)
+    def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
+        """Return ∫σ(a)N(a | μ_a, σ_a²)da near exactly, or the probit approximation σ(μ_a/√(1 + πσ_a²/8))."""
+        function = links.probit_logistic if link == "probit" else links.mixture
+        P = np.empty((len(self.Phi), 2))
+        activations = binary_activations(without_first(posterior, self.before))
+        for_blocks(lambda rows: _write_both(P[rows], function(*activations(self.Phi[rows]))), *self.Phi.shape)
+        return P
 
     def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return Σ_s weight_s σ(w_sᵀφ) (n, 2) and its standard error √Σ weight_s²(p_s − p̄)² (n, 2)."""
         mean, error = np.empty((len(self.Phi), 2)), np.empty((len(self.Phi), 2))
+        draws = np.ascontiguousarray(draws[:, self.before :])
 
         def average(rows: slice) -> None:
             sums = _WeightedMean(weight)
@@ -74,13 +85,6 @@ class BinaryPredictor:
 
         for_blocks(average, len(self.Phi), AVERAGED_WIDTH)
         return mean, error
-
-    def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
-        """Probabilities (n, 2) by link(μ_a, σ_a²), applied to a block while it is in cache."""
-        P = np.empty((len(self.Phi), 2))
-        activations = binary_activations(posterior)
-        for_blocks(lambda rows: _write_both(P[rows], link(*activations(self.Phi[rows]))), *self.Phi.shape)
-        return P
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,26 +99,37 @@ class SoftmaxPredictor:
         Number of classes.
     reference_class
         Whether the last class has weights zero (reference coding).
+    before
+        Coordinates that stand before the weights and have no part in the predictions, such as log τ.
     """
 
     Phi: Floats
     K: int
     reference_class: bool = False
+    before: int = 0
 
-    def fast(self, posterior: GaussianPosterior) -> Floats:
-        """Return the mean-field form, which treats every pair of classes by the binary probit formula."""
-        return self._linked(posterior, softmax_links.mean_field)
+    def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
+        """Return the average over 512 Sobol points in logit space, or for `probit` the mean-field form.
 
-    def reference(self, posterior: GaussianPosterior) -> Floats:
-        """Return the average over 512 Sobol points in logit space."""
-        return self._linked(posterior, softmax_links.sobol)
+        The latter treats every pair of classes by the binary probit formula.
+        """
+        function = softmax_links.mean_field if link == "probit" else softmax_links.sobol
+        P = np.empty((len(self.Phi), self.K))
+        weights = without_first(posterior, self.before)
+        activations = softmax_activations(weights, self.K, reference_class=self.reference_class)
+
+        def write(rows: slice) -> None:
+            P[rows] = function(*activations(self.Phi[rows]))
+
+        for_blocks(write, *self.Phi.shape)
+        return P
 
     def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return Σ_s weight_s softmax(W_sφ) (n, K) and its standard error (n, K)."""
         n, m = self.Phi.shape
         S, free = len(draws), self.K - self.reference_class
         W = np.zeros((self.K, S, m))  # the draws last in what follows, so that sums run along the memory
-        W[:free] = draws.reshape(S, free, m).swapaxes(0, 1)
+        W[:free] = draws[:, self.before :].reshape(S, free, m).swapaxes(0, 1)
         mean, error = np.empty((n, self.K)), np.empty((n, self.K))
 
         def average(rows: slice) -> None:
@@ -126,16 +141,16 @@ class SoftmaxPredictor:
         for_blocks(average, n, AVERAGED_WIDTH)
         return mean, error
 
-    def _linked(self, posterior: GaussianPosterior, link: Callable[[Floats, Floats], Floats]) -> Floats:
-        """Probabilities (n, K) by link(mean, covariance), applied to a block while it is in cache."""
-        P = np.empty((len(self.Phi), self.K))
-        activations = softmax_activations(posterior, self.K, reference_class=self.reference_class)
 
-        def write(rows: slice) -> None:
-            P[rows] = link(*activations(self.Phi[rows]))
-
-        for_blocks(write, *self.Phi.shape)
-        return P
+def without_first(posterior: GaussianPosterior, before: int) -> GaussianPosterior:
+    """Return the marginal of all coordinates but the first `before`: its precision is H₂₂ − H₂₁H₁₁⁻¹H₁₂."""
+    if not before:
+        return posterior
+    L = posterior.chol_precision
+    H = L @ L.T
+    cross = np.linalg.solve(H[:before, :before], H[:before, before:])
+    marginal = H[before:, before:] - H[before:, :before] @ cross
+    return replace(posterior, mean=posterior.mean[before:], chol_precision=np.linalg.cholesky(marginal))
 
 
 def _write_both(P: Floats, p: Floats) -> None:
@@ -167,7 +182,7 @@ class _WeightedMean:
         self.square += p @ w**2
 
     def mean_and_error(self) -> tuple[Floats, Floats]:
-        """Return both."""
+        """Return the mean, and its standard error as an importance estimate."""
         assert self.center is not None
         shift = self.first
         variance = self.square - shift * (2 * self.linear - shift * (self.weight**2).sum())

@@ -25,7 +25,8 @@ from scipy.stats import qmc
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
-from bayes_gda.families.linear.links import EntropySplit, log_of_mean, shrunk
+from bayes_gda.families.linear.links import log_of_mean, shrunk
+from bayes_gda.prediction.fitted import EntropySplit
 
 # Elements of a block of activations: 2¹⁶ doubles are 512 kB, the second-level cache of one core.
 BLOCK_ELEMENTS = 2**16

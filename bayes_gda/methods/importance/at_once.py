@@ -3,10 +3,12 @@
 import numpy as np
 
 from bayes_gda.checks import Floats
+from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
-from bayes_gda.methods.importance.trust import DRAWS, TOLERANCE, LogDensity, Predictor, Trust, judge, weigh
+from bayes_gda.methods.importance.trust import DRAWS, TOLERANCE, Link, Predictor, judge, weigh
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.verdict import Verdict
 from bayes_gda.priors import Seed
 
 # Draws of the pass over all rows: 400 of them must be effective for a verdict, and more would make the pass longer than
@@ -21,10 +23,11 @@ def first_look(
     *,
     mean: Floats | None = None,
     predictor: Predictor | None = None,
+    link: Link = "probit",
     tolerance: float = TOLERANCE,
     draws: int = DRAWS_AT_ONCE,
     random_seed: Seed = 0,
-) -> Trust:
+) -> Verdict:
     """Weigh an approximation with one look at the target: enough to say `trusted`, as it is with many rows.
 
     Most draws are of the approximation itself, the others of the proposal about `mean`. All are weighed against the
@@ -34,13 +37,13 @@ def first_look(
     ----------
     target
         The log density that was approximated; one call of it is a pass over all rows.
-    posterior, mean, predictor, tolerance, random_seed
+    posterior, mean, predictor, link, tolerance, random_seed
         As in `assess`.
     draws
         Points of the look.
     """
     rng = np.random.default_rng(random_seed)
-    return _look(target, posterior, mean, predictor, tolerance, draws, rng)[0]
+    return _look(target, posterior, mean, predictor, link, tolerance, draws, rng)[0]
 
 
 def assess_at_once(
@@ -49,26 +52,31 @@ def assess_at_once(
     *,
     mean: Floats | None = None,
     predictor: Predictor | None = None,
+    link: Link = "probit",
     tolerance: float = TOLERANCE,
     draws: int = DRAWS_AT_ONCE,
     random_seed: Seed = 0,
-) -> Trust:
+) -> Verdict:
     """Weigh an approximation as `assess` does, with one look at the target, or two where one is not enough.
 
     If the corrected posterior of the first look is too rough, a proposal is fitted to it and DRAWS fresh ones are
     weighed. Parameters are those of `first_look`.
     """
     rng = np.random.default_rng(random_seed)
-    trust, raw_ratios = _look(target, posterior, mean, predictor, tolerance, draws, rng)
-    effective = trust.corrected_ess_fraction * draws
+    verdict, raw_ratios = _look(target, posterior, mean, predictor, link, tolerance, draws, rng)
+    first = verdict.importance
+    assert first is not None
+    effective = first.corrected_ess_fraction * draws
     # Of many rows some are off by three standard errors, and two more are granted: beyond an eighth of the tolerance
     # that may decide the verdict. A table of 10⁴ rows or more has less.
-    rough = trust.verdict == "needs-mcmc" or (trust.shift is not None and trust.shift.error > tolerance / 8)
+    rough = verdict.verdict == "needs-mcmc" or (first.shift is not None and first.shift.error > tolerance / 8)
     # Fewer effective draws than twice the parameters cannot carry a covariance.
-    if trust.verdict == "trusted" or not rough or effective < 2 * posterior.dim:
-        return trust
-    better = weigh(target, SplitT.from_weighted(trust.draws, np.exp(trust.log_weights)), DRAWS, rng)
-    return trust if better[4] * DRAWS < effective else judge(posterior, raw_ratios, better, predictor, tolerance)
+    if verdict.verdict == "trusted" or not rough or effective < 2 * posterior.dim:
+        return verdict
+    better = weigh(target, SplitT.from_weighted(first.draws, np.exp(first.log_weights)), DRAWS, rng)
+    if better[4] * DRAWS < effective:
+        return verdict
+    return judge(posterior, raw_ratios, better, predictor, tolerance, link)
 
 
 def _look(
@@ -76,16 +84,17 @@ def _look(
     posterior: GaussianPosterior,
     mean: Floats | None,
     predictor: Predictor | None,
+    link: Link,
     tolerance: float,
     draws: int,
     rng: np.random.Generator,
-) -> tuple[Trust, Floats]:
+) -> tuple[Verdict, Floats]:
     """Return the verdict of one look, and the approximation's own log ratios."""
     proposal = SplitT.from_laplace(posterior, posterior.mean if mean is None else mean)
     own = int(OWN_SHARE * draws)
     w = np.vstack([posterior.draw(own, random_seed=rng), proposal.draw(draws - own, rng)[0]])
     log_p, log_q = target.log_density(w), posterior.log_density(w)
     mixture = np.logaddexp(np.log(own) + log_q, np.log(draws - own) + proposal.log_density(w)) - np.log(draws)
-    found = w, log_p - mixture, *smooth(log_p - mixture)
+    weighted = w, log_p - mixture, *smooth(log_p - mixture)
     raw_ratios = (log_p - log_q)[:own]
-    return judge(posterior, raw_ratios, found, predictor, tolerance), raw_ratios
+    return judge(posterior, raw_ratios, weighted, predictor, tolerance, link), raw_ratios

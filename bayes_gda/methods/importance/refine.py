@@ -1,6 +1,6 @@
 """More weighted draws where a corrected posterior is right but its probabilities are still rough.
 
-The check of `inference.trust` stops at some 3000 effective draws. With few rows a probability may be anything from 0 to
+The check of `trust` stops at some 3000 effective draws. With few rows a probability may be anything from 0 to
 1 under the posterior; its mean then has a standard error of .006, and the largest of many is off by more than .01.
 """
 
@@ -14,7 +14,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
-from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.methods.verdict import Verdict
 
 # Standard error of a probability to aim for: four of them are the tolerance of .01.
 WANTED_ERROR = 0.0025
@@ -25,46 +25,53 @@ MOST_WORK = 200_000_000
 BLOCK = 4000
 
 
-def refine(log_density: Callable[[Floats], Floats], trust: Trust, rows: int, random_seed: int) -> Trust:
+def refine(
+    log_density: Callable[[Floats], Floats], verdict: Verdict, rows: int, random_seed: int, *, at_once: bool = False
+) -> Verdict:
     """Return the verdict with as many weighted draws as the probabilities need, or as it was if they have enough.
 
     Parameters
     ----------
     log_density
         Log target (S,) at points (S, dim).
-    trust
+    verdict
         A verdict `corrected`, whose `shift.error` says how rough the probabilities are.
     rows
         Rows behind the target, which set the cost of a draw.
     random_seed
         Seed of the new draws.
+    at_once
+        Whether all draws are evaluated in one call, because each is a pass over a table.
     """
-    if trust.shift is None or trust.shift.error <= WANTED_ERROR:
-        return trust
-    have = len(trust.draws)
-    wanted = have * (trust.shift.error / WANTED_ERROR) ** 2
+    before = verdict.importance
+    if before is None or before.shift is None or before.shift.error <= WANTED_ERROR:
+        return verdict
+    have = len(before.draws)
+    wanted = have * (before.shift.error / WANTED_ERROR) ** 2
     size = int(min(wanted, MOST_DRAWS, MOST_WORK / rows))
     if size <= have:
-        return trust
+        return verdict
     try:
-        proposal = SplitT.from_weighted(trust.draws, np.exp(trust.log_weights))
+        proposal = SplitT.from_weighted(before.draws, np.exp(before.log_weights))
     except ConvergenceError:
-        return trust
+        return verdict
     w, log_q = proposal.draw(size, np.random.default_rng(random_seed))
-    log_p = np.concatenate([log_density(w[i : i + BLOCK]) for i in range(0, size, BLOCK)])
+    block = size if at_once else BLOCK
+    log_p = np.concatenate([log_density(w[i : i + block]) for i in range(0, size, block)])
     ratios = log_p - log_q
     log_weights, k, share = smooth(ratios)
-    gain = share * size / (trust.corrected_ess_fraction * have)
-    if k >= trust.threshold or gain <= 1:
-        return trust
+    gain = share * size / (before.corrected_ess_fraction * have)
+    if k >= before.threshold or gain <= 1:
+        return verdict
     log_evidence = float(logsumexp(ratios) - np.log(size))
-    return replace(
-        trust,
+    refined = replace(
+        before,
         corrected_k=k,
         corrected_ess_fraction=share,
         log_evidence=log_evidence,
         log_evidence_error=float(np.exp(ratios - log_evidence).std() / np.sqrt(size)),
-        shift=replace(trust.shift, error=trust.shift.error / np.sqrt(gain)),
+        shift=replace(before.shift, error=before.shift.error / np.sqrt(gain)),
         draws=w,
         log_weights=log_weights,
     )
+    return replace(verdict, importance=refined)

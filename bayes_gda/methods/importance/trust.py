@@ -20,20 +20,21 @@ References
 Vehtari, Simpson, Gelman, Yao & Gabry (2024), Pareto smoothed importance sampling.
 """
 
-from dataclasses import dataclass, field
-from html import escape
 from typing import Literal, Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
+from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.verdict import Importance, PredictionShift, Verdict, Word
 from bayes_gda.priors import Seed
 
-Verdict = Literal["trusted", "corrected", "needs-mcmc"]
+# The predictive integral behind the probabilities that are judged: (nearly) exact, or the probit approximation.
+Link = Literal["exact", "probit"]
 
 # Draws of each round. 4000 give 3400 effective ones on an easy posterior (pima), so that one round is enough there.
 DRAWS = 4000
@@ -60,128 +61,14 @@ SHARE_TOLERANCE = 0.5
 SMALLEST_SD = 1e-12
 
 
-# Traffic lights of the verdicts, in colours that are told apart also by most of those who cannot see red and green.
-LIGHTS = {"trusted": "#1a7f37", "corrected": "#bf8700", "needs-mcmc": "#cf222e"}
-
-
-def verdict_html(verdict: str, reason: str, next_step: str, light: str | None = None) -> str:
-    """Return a verdict as HTML for a notebook, all its text escaped; `light` is a colour other than the verdict's."""
-    dot = f'<span style="color:{escape(light or LIGHTS.get(verdict, "#57606a"))}">●</span>'
-    return f"<div>{dot} <b>{escape(verdict)}</b>: {escape(reason)} <i>{escape(next_step)}</i></div>"
-
-
-class LogDensity(Protocol):
-    """A target whose log density can be taken of many points at once."""
-
-    def log_density(self, w: Floats) -> Floats:
-        """Return log p (S,) of w (S, dim), up to a constant."""
-
-
 class Predictor(Protocol):
-    """Class probabilities of given rows, by the fast formula and by the slow truth."""
+    """Class probabilities of given rows: of a Gaussian posterior by either link, and of weighted draws."""
 
-    def fast(self, posterior: GaussianPosterior) -> Floats:
-        """Return probabilities (n, K) as the user gets them: Gaussian posterior, probit link."""
-
-    def reference(self, posterior: GaussianPosterior) -> Floats:
-        """Return probabilities (n, K) of the same Gaussian with the link integrated (nearly) exactly."""
+    def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
+        """Return probabilities (n, K) of the Gaussian; a model without a link returns the same for both."""
 
     def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return the weighted mean (n, K) over draws (S, m), and its standard error (n, K)."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictionShift:
-    """How far the fast probabilities are from the corrected ones, over the given rows.
-
-    Parameters
-    ----------
-    largest, typical
-        Largest change of a probability, and the 95 % quantile over rows.
-    posterior_largest, posterior_typical
-        The part that is due to the Gaussian posterior: reference link against corrected draws.
-    link_largest, link_typical
-        The part that is due to the probit link: fast against reference link, same Gaussian.
-    flips
-        Share of rows whose most probable class changes.
-    error
-        Largest Monte Carlo standard error of a corrected probability.
-    """
-
-    largest: float
-    typical: float
-    posterior_largest: float
-    posterior_typical: float
-    link_largest: float
-    link_typical: float
-    flips: float
-    error: float
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trust:
-    """The verdict on an approximation, the figures behind it, and the corrected posterior.
-
-    Parameters
-    ----------
-    verdict, reason, next_step
-        `trusted`, `corrected` or `needs-mcmc`; the sentence that explains it; what to do.
-    pareto_k, ess_fraction
-        k̂ and ESS/S of the raw approximation's importance ratios.
-    threshold
-        k̂ below this is good: min(1 − 1/log₁₀ S, 0.7).
-    corrected_k, corrected_ess_fraction
-        The same of the proposal behind the corrected posterior.
-    log_evidence, log_evidence_error
-        Corrected log evidence, with its standard error.
-    mean_shift, sd_ratio
-        (m,) corrected minus approximate mean in corrected standard deviations; approximate sd over corrected sd.
-    shift
-        What it means for predictions; None if no rows were given.
-    draws, log_weights
-        (S, m) draws and (S,) normalised log weights: the corrected posterior.
-    """
-
-    verdict: Verdict
-    reason: str
-    next_step: str
-    pareto_k: float
-    ess_fraction: float
-    threshold: float
-    corrected_k: float
-    corrected_ess_fraction: float
-    log_evidence: float
-    log_evidence_error: float
-    mean_shift: Floats
-    sd_ratio: Floats
-    shift: PredictionShift | None
-    draws: Floats = field(repr=False)
-    log_weights: Floats = field(repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.verdict}: {self.reason} {self.next_step}"
-
-    def _repr_html_(self) -> str:
-        return verdict_html(self.verdict, self.reason, self.next_step)
-
-    @property
-    def mean(self) -> Floats:
-        """Corrected posterior mean (m,)."""
-        return np.exp(self.log_weights) @ self.draws
-
-    @property
-    def covariance(self) -> Floats:
-        """Corrected posterior covariance (m, m)."""
-        centered = self.draws - self.mean
-        return centered.T @ (centered * np.exp(self.log_weights)[:, None])
-
-    def draw(self, size: int, *, random_seed: Seed = None) -> Floats:
-        """Resample equally weighted draws (size, m) of the corrected posterior, by systematic resampling."""
-        rng = np.random.default_rng(random_seed)
-        steps = (rng.random() + np.arange(size)) / size
-        edges = np.cumsum(np.exp(self.log_weights))
-        chosen = np.minimum(np.searchsorted(edges, steps * edges[-1]), len(edges) - 1)
-        return rng.permutation(self.draws[chosen])
 
 
 def assess(
@@ -190,11 +77,12 @@ def assess(
     *,
     mean: Floats | None = None,
     predictor: Predictor | None = None,
+    link: Link = "probit",
     tolerance: float = TOLERANCE,
     draws: int = DRAWS,
     random_seed: Seed = 0,
-) -> Trust:
-    """Weigh an approximation against its target and pronounce on it.
+) -> Verdict:
+    """Weigh an approximation against its target and decide whether it can be trusted.
 
     Parameters
     ----------
@@ -206,6 +94,8 @@ def assess(
         (m,) a better mean to start the correction from, such as `lindley_mean`; None for the posterior's.
     predictor
         Rows whose probabilities matter; None compares means and spreads only.
+    link
+        The link by which the user gets these probabilities: its error counts.
     tolerance
         How far a probability may move for the verdict `trusted`.
     draws
@@ -217,7 +107,7 @@ def assess(
     raw = posterior.draw(draws, random_seed=rng)
     raw_ratios = target.log_density(raw) - posterior.log_density(raw)
     start = SplitT.from_laplace(posterior, posterior.mean if mean is None else mean)
-    return judge(posterior, raw_ratios, _correct(target, start, draws, rng), predictor, tolerance)
+    return judge(posterior, raw_ratios, _correct(target, start, draws, rng), predictor, tolerance, link)
 
 
 def judge(
@@ -226,8 +116,9 @@ def judge(
     corrected: tuple[Floats, Floats, Floats, float, float],
     predictor: Predictor | None,
     tolerance: float,
-) -> Trust:
-    """Pronounce on an approximation, given its own log ratios and the corrected draws with theirs."""
+    link: Link,
+) -> Verdict:
+    """Return the verdict on an approximation, given its own log ratios and the corrected draws with theirs."""
     _, pareto_k, ess = smooth(raw_ratios)
     threshold = min(1 - 1 / np.log10(len(raw_ratios)), 0.7)
     w, ratios, log_weights, corrected_k, corrected_ess = corrected
@@ -237,23 +128,16 @@ def judge(
     sd = np.sqrt(np.einsum("s,sd->d", weight, (w - center) ** 2))
     sd = np.maximum(sd, SMALLEST_SD * posterior.sd)
     mean_shift, sd_ratio = (center - posterior.mean) / sd, posterior.sd / sd
-    shift = None if predictor is None else _compare(predictor, posterior, w, weight)
-    figures = {
-        "pareto_k": pareto_k,
-        "ess_fraction": ess,
-        "threshold": float(threshold),
-        "corrected_k": corrected_k,
-        "corrected_ess_fraction": corrected_ess,
-    }
-    verdict, reason, next_step = _pronounce(figures, mean_shift, sd_ratio, shift, len(w), tolerance)
+    shift = None if predictor is None else _compare(predictor, posterior, w, weight, link)
     # log (1/S) Σ r_s and, by the delta method, the relative error of that mean.
     log_evidence = float(logsumexp(ratios) - np.log(len(w)))
     relative = np.exp(ratios - log_evidence)
-    return Trust(
-        verdict,
-        reason,
-        next_step,
-        **figures,
+    evidence = Importance(
+        pareto_k=pareto_k,
+        ess_fraction=ess,
+        threshold=float(threshold),
+        corrected_k=corrected_k,
+        corrected_ess_fraction=corrected_ess,
         log_evidence=log_evidence,
         log_evidence_error=float(relative.std() / np.sqrt(len(w))),
         mean_shift=mean_shift,
@@ -262,6 +146,7 @@ def judge(
         draws=w,
         log_weights=log_weights,
     )
+    return Verdict(*decide_verdict(evidence, tolerance), importance=evidence)
 
 
 def _correct(
@@ -307,34 +192,32 @@ def weigh(
     return w, ratios, *smooth(ratios)
 
 
-def _compare(predictor: Predictor, posterior: GaussianPosterior, w: Floats, weight: Floats) -> PredictionShift:
-    fast, reference = predictor.fast(posterior), predictor.reference(posterior)
+def _compare(
+    predictor: Predictor, posterior: GaussianPosterior, w: Floats, weight: Floats, link: Link
+) -> PredictionShift:
+    exact, probit = predictor.gaussian(posterior, "exact"), predictor.gaussian(posterior, "probit")
+    used = probit if link == "probit" else exact
     truth, error = predictor.averaged(w, weight)
 
     def largest_and_typical(a: Floats, b: Floats) -> tuple[float, float]:
         change = np.abs(a - b).max(axis=1)
         return float(change.max()), float(np.quantile(change, 0.95))
 
-    flips = float(np.mean(fast.argmax(axis=1) != truth.argmax(axis=1)))
+    flips = float(np.mean(used.argmax(axis=1) != truth.argmax(axis=1)))
     return PredictionShift(
-        *largest_and_typical(fast, truth),
-        *largest_and_typical(reference, truth),
-        *largest_and_typical(fast, reference),
+        *largest_and_typical(used, truth),
+        *largest_and_typical(exact, truth),
+        *largest_and_typical(probit, exact),
         flips,
         float(error.max()),
     )
 
 
-def _pronounce(
-    figures: dict[str, float],
-    mean_shift: Floats,
-    sd_ratio: Floats,
-    shift: PredictionShift | None,
-    draws: int,
-    tolerance: float,
-) -> tuple[Verdict, str, str]:
-    k, ess, threshold = figures["pareto_k"], figures["ess_fraction"], figures["threshold"]
-    better_k, effective = figures["corrected_k"], figures["corrected_ess_fraction"] * draws
+def decide_verdict(evidence: Importance, tolerance: float) -> tuple[Word, str, str]:
+    """Return the verdict that the figures justify, its reason, and the next step."""
+    k, ess, threshold, shift = evidence.pareto_k, evidence.ess_fraction, evidence.threshold, evidence.shift
+    draws = len(evidence.draws)
+    better_k, effective = evidence.corrected_k, evidence.corrected_ess_fraction * draws
     raw = f"k̂ = {k:.2f}, {100 * ess:.0f} % of the draws effective"
     if (better_k >= threshold and ess < STEADY) or effective < ENOUGH:
         reason = (
@@ -342,9 +225,9 @@ def _pronounce(
             f"{draws} draws effective), so nothing here measures its error."
         )
         return "needs-mcmc", reason, "Sample the posterior: inference='mcmc'."
-    moved, steady = float(np.abs(mean_shift).max()), k < threshold or ess >= STEADY
+    moved, steady = float(np.abs(evidence.mean_shift).max()), k < threshold or ess >= STEADY
     if shift is None:
-        spread = float(np.abs(np.log(sd_ratio)).max())
+        spread = float(np.abs(np.log(evidence.sd_ratio)).max())
         good = steady and ess >= SHARE_TOLERANCE and max(moved, spread) <= SHIFT_TOLERANCE
         what = f"means are off by up to {moved:.2f} posterior sd, spreads by up to {100 * np.expm1(spread):.0f} %"
     else:

@@ -3,7 +3,7 @@
 Plain sampling spends most of its time on compiling the graph and on learning what Laplace's approximation knows:
 
     1. The log density and its gradient become one node of a graph (`FusedDensity`). For our own models they are the
-       hand-written ones of `inference.fused`, and nothing is compiled; any other model is compiled once.
+       hand-written ones of their families, and nothing is compiled; any other model is compiled once.
     2. The mode and the curvature there give the dense mass matrix, and wide draws of that Gaussian the starts.
     3. Warm-up then has only the step size to find. Where there is no mode (a funnel), the mass matrix is learnt too.
 
@@ -29,18 +29,13 @@ from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt, QuadPote
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
-from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, MissingDependencyError
-from bayes_gda.families.fused import fused_density
-from bayes_gda.families.linear.densities import WeightsDensity
-from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods.adapter import ModelDensity
 from bayes_gda.methods.adapter import laplace as graph_laplace
-from bayes_gda.methods.density import Density, Smoothed
-from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.density import COORDINATES, Density
+from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.nuts.chain import Chain, ValueAndGradient, longest, nuts_step, sample_chain
-from bayes_gda.models.blueprint import blueprint_of
 from bayes_gda.processes import Report, run_chains
 
 if TYPE_CHECKING:
@@ -55,13 +50,14 @@ LEARNT_TUNE = 1000
 OVERDISPERSION = 1.5
 # A dense mass matrix costs dim² a step. Beyond this many coordinates its diagonal must do.
 DENSE_LIMIT = 2000
-# The log likelihood of each draw and row is kept up to so many numbers (160 MB); leave-one-out needs it.
-LIKELIHOOD_LIMIT = 20_000_000
 
 
-def sample(
+def sample_model(
     model: pm.Model,
     *,
+    density: Density | None = None,
+    gaussian: GaussianPosterior | None = None,
+    keep_coordinates: bool = False,
     draws: int = 1000,
     tune: int | None = None,
     chains: int = 4,
@@ -70,12 +66,18 @@ def sample(
     random_seed: int | None = None,
     progress: bool | None = None,
 ) -> "xr.DataTree":
-    """Sample the posterior of a model.
+    """Sample the posterior of a PyMC model of continuous variables.
 
     Parameters
     ----------
     model
-        One of `bayes_gda.models`, or any PyMC model of continuous variables.
+        The model.
+    density
+        Its hand-written log density, in its coordinates; None compiles its graph.
+    gaussian
+        An approximation in these coordinates, for starts and mass matrix; None is sought where there is no `density`.
+    keep_coordinates
+        Whether the posterior of a model without `density` has the unconstrained coordinates of each draw, too.
     draws, tune, chains
         Draws kept and warm-up iterations of each chain, and the number of chains. None tunes for as long as it takes.
     cores
@@ -89,21 +91,16 @@ def sample(
 
     Returns
     -------
-    A DataTree with the groups posterior, sample_stats, log_likelihood (of each row: joint for the Gaussian models,
-    conditional for the regressions), log_prior, observed_data and constant_data. The attributes of the posterior say
-    versions, seed, the fingerprint of the data, where the time went, and whether the run is `incomplete`: Ctrl-C
-    returns what was sampled until then.
+    A DataTree with the groups posterior, sample_stats and, where the density is known, log_prior. The attributes of the
+    posterior say versions, seed, where the time went, and whether the run is `incomplete`: Ctrl-C returns what was
+    sampled until then.
     """
     _check(draws, chains, sampler)
     shown = sys.stdout.isatty() if progress is None else progress
-    blueprint = blueprint_of(model)
-    density = None if blueprint is None else fused_density(blueprint)
-    run = _Run(model, density, draws, tune, chains, cores, random_seed, shown)
+    run = _Run(model, density, gaussian, keep_coordinates, draws, tune, chains, cores, random_seed, shown)
     tree = run.by_pymc() if sampler == "pymc" else run.by_other(sampler)
     if density is not None:
-        _add_groups(tree, density)
-        if density.rows is not None:
-            _add_data(tree, density.rows)
+        _add_log_prior(tree, density)
     return tree
 
 
@@ -111,6 +108,8 @@ def sample(
 class _Run:
     model: pm.Model
     density: Density | None
+    gaussian: GaussianPosterior | None
+    keep_coordinates: bool
     draws: int
     tune: int | None
     chains: int
@@ -187,23 +186,25 @@ class _Run:
     def _prepare(self) -> tuple[ValueAndGradient, Callable[[Floats], dict[str, Floats]], Floats, Floats | None]:
         """Return the fused function, the map to the model's variables, the centre, and the covariance if known."""
         if self.density is not None:
-            gaussian = _laplace(self.density)
-            start = self.density.start if gaussian is None else gaussian.mean
-            shape = None if gaussian is None else gaussian.covariance
+            start = self.density.start if self.gaussian is None else self.gaussian.mean
+            shape = None if self.gaussian is None else self.gaussian.covariance
             return self.density.values_and_gradients, self.density.variables, start, shape
         graph = ModelDensity.of(self.model)
         try:
-            posterior = graph_laplace(graph).gaussian
+            posterior = graph_laplace(graph).gaussian if self.gaussian is None else self.gaussian
             start, shape = posterior.mean, posterior.covariance
         except ConvergenceError:
             start, shape = graph.start, None
+
+        def variables(W: Floats) -> dict[str, Floats]:
+            return graph.draws(W) | ({COORDINATES: W} if self.keep_coordinates else {})
+
         compiled = self.model.logp_dlogp_function(ravel_inputs=True)
         compiled.set_extra_values({})
         compiled.trust_input = True
-        return compiled._pytensor_function, graph.draws, start, shape
+        return compiled._pytensor_function, variables, start, shape
 
     def _attributes(self, sampler: str, times: dict[str, float], tune: int, sampled: tuple[int, int]) -> dict[str, Any]:
-        rows = None if self.density is None else self.density.rows
         complete = sampled == (self.chains, self.draws)
         return {
             "method": "mcmc",
@@ -213,7 +214,7 @@ class _Run:
             "requested_chains": self.chains,
             "tuning_steps": tune,
             "random_seed": "none" if self.random_seed is None else self.random_seed,
-            "fingerprint": "unknown" if rows is None else rows.fingerprint,
+            "fingerprint": "unknown",
             "versions": f"bayes_gda {__version__}, pymc {pm.__version__}, pytensor {pytensor.__version__}, "
             f"arviz {version('arviz')}, numpy {np.__version__}",
             **times,
@@ -247,16 +248,6 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _laplace(density: Density) -> GaussianPosterior | None:
-    """Return the Gaussian at the mode, or None if there is none."""
-    try:
-        if isinstance(density, WeightsDensity):
-            return regression_laplace(density.target)
-        return laplace_approximation(Smoothed(density), density.start)
-    except ConvergenceError:
-        return None
-
-
 def _starts(
     function: ValueAndGradient, center: Floats, shape: Floats | None, chains: int, rng: np.random.Generator
 ) -> Floats:
@@ -277,27 +268,11 @@ def _potential(center: Floats, shape: Floats | None) -> Any:
     return QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))
 
 
-def _add_groups(tree: "xr.DataTree", density: Density) -> None:
-    """Add the log prior, and the log likelihood of each row if it fits."""
+def _add_log_prior(tree: "xr.DataTree", density: Density) -> None:
     import xarray as xr
 
     posterior = tree["posterior"].to_dataset()
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     variables = {str(name): x.values.reshape(-1, *x.shape[2:]) for name, x in posterior.data_vars.items()}
-    indices = {dim: posterior[dim] for dim in ("chain", "draw")}
     prior = {name: (("chain", "draw"), x.reshape(shape)) for name, x in density.log_prior(variables).items()}
-    tree["log_prior"] = xr.DataTree(xr.Dataset(prior, coords=indices))
-    if density.rows is not None and shape[0] * shape[1] * density.rows.n <= LIKELIHOOD_LIMIT:
-        with one_blas_thread():
-            rows = density.log_likelihood(variables).reshape(*shape, -1)
-        tree["log_likelihood"] = xr.DataTree(xr.Dataset({"y": (("chain", "draw", "row"), rows)}, coords=indices))
-
-
-def _add_data(tree: "xr.DataTree", rows: Dataset) -> None:
-    """Add what was observed, and what was held constant."""
-    import xarray as xr
-
-    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", rows.y)}))
-    tree["constant_data"] = xr.DataTree(
-        xr.Dataset({"X": (("row", "feature"), rows.X)}, coords={"feature": list(rows.feature_names)})
-    )
+    tree["log_prior"] = xr.DataTree(xr.Dataset(prior, coords={dim: posterior[dim] for dim in ("chain", "draw")}))

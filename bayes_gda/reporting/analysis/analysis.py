@@ -16,13 +16,12 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.evaluation.calibration import log_score_rows, paired_difference
-from bayes_gda.evaluation.loo import Kind
-from bayes_gda.evaluation.model_comparison import SMALL, Evidence, ModelComparison, ModelScore, compare_models
+from bayes_gda.evaluation.model_comparison import SMALL, ModelComparison
+from bayes_gda.evaluation.scorecard import Scorecard, compare_models
 from bayes_gda.evaluation.sensitivity import Sensitivity
-from bayes_gda.reporting.analysis.candidates import candidates
+from bayes_gda.methods.ladder import fit_every
+from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.reporting.analysis.detail import Detail, look_closer, numbered
-from bayes_gda.reporting.analysis.evaluated import ModelAnalysis, evaluate, weigh_prior
-from bayes_gda.reporting.analysis.fits import fit_methods
 from bayes_gda.reporting.analysis.placement import Placement, place
 from bayes_gda.reporting.analysis.settings import Clock, ReportSettings, split
 
@@ -37,8 +36,8 @@ class Analysis:
         The rows as given, the training rows, the held-out rows, and the numbers of the latter in their table.
     settings
         How it was computed.
-    models, best
-        The models in the order they were asked for; the name of the chosen one.
+    models, decisions, best
+        The models in the order they were asked for; what each decides for held-out rows; name of the chosen one.
     failed
         Models that could not be fitted, and why.
     comparison, placement, baseline
@@ -59,7 +58,8 @@ class Analysis:
     test: Dataset
     rows: NDArray[np.intp]
     settings: ReportSettings
-    models: dict[str, ModelAnalysis]
+    models: dict[str, Scorecard]
+    decisions: dict[str, Decisions]
     best: str
     failed: dict[str, str]
     comparison: ModelComparison
@@ -71,7 +71,7 @@ class Analysis:
     clock: Clock
 
     @property
-    def chosen(self) -> ModelAnalysis:
+    def chosen(self) -> Scorecard:
         """The chosen model."""
         return self.models[self.best]
 
@@ -92,35 +92,36 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     if len(held.y) < 2:
         raise DataError(f"`test` must have at least two rows; got {held.n}. Raise test_size.")
     costs = settings.cost_matrix(data.K)
-    names = settings.model_names(data.K)
+    families, how = settings.families(data.K), settings.ladder()
     # Each model is fitted, perhaps sampled, evaluated and weighed; then comparison, detail, figures and writing.
-    clock = Clock(settings.progress, len(names) * (4 - settings.quick) + 4)
-    models: dict[str, ModelAnalysis] = {}
+    clock = Clock(settings.progress, len(families) * (4 - settings.quick) + 4)
+    models: dict[str, Scorecard] = {}
+    decided: dict[str, Decisions] = {}
     failed: dict[str, str] = {}
     sensitivities: dict[str, Sensitivity] = {}
-    for one in candidates(train, settings):
+    for kind in families:
+        name = kind.name
         try:
-            fitted = fit_methods(one, settings, clock)
+            family = kind.bind(kind.prepare(train, how.inference))
+            fitted = fit_every(family, how, sampling=not settings.quick, stage=clock.of(name))
         except ConvergenceError as error:
-            failed[one.name] = str(error)
+            failed[name] = str(error)
             continue
-        with clock.stage(f"evaluate {one.name}"):
-            models[one.name] = evaluate(fitted, train, held, settings, costs)
-        with clock.stage(f"weigh the prior of {one.name}"):
-            sensitivities[one.name] = weigh_prior(models[one.name], train, None, settings)
+        with clock.stage(f"evaluate {name}"):
+            card = models[name] = Scorecard.of_fit(fitted, train, held, how)
+            decided[name] = card.decisions(costs, _actions(held, costs))
+            _ = card.loo, card.posteriors, card.predictions, card.calibration
+        with clock.stage(f"weigh the prior of {name}"):
+            sensitivities[name] = card.sensitivity()
     if not models:
         raise ConvergenceError("No model could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     with clock.stage("compare models"):
-        placement = place(train, held) if settings.averaged else None
-        comparison = compare_models(
-            {name: _score(m) for name, m in models.items()},
-            y=train.y,
-            y_test=held.y,
-            continuum=None if placement is None else placement.continuum,
-        )
+        average = settings.average(data.K)
+        placement = None if average is None else place(average, train, held)
+        comparison = compare_models(models, continuum=None if placement is None else placement.continuum)
         best = _chosen(comparison, models)
     with clock.stage(f"{best} in detail"):
-        detail = look_closer(models[best], train, held, settings, costs)
+        detail = look_closer(models[best], held, costs)
         detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], numbers))
         baseline = _baseline(models[best], train, held)
     return Analysis(
@@ -130,6 +131,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         numbers,
         settings,
         models,
+        decided,
         best,
         failed,
         comparison,
@@ -142,21 +144,22 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     )
 
 
-def _score(model: ModelAnalysis) -> ModelScore:
-    candidate, (value, error) = model.fitted.candidate, model.fitted.best_evidence
-    of: Kind = "joint" if candidate.family == "generative" else "conditional"
-    evidence = Evidence(value, of, error) if np.isfinite(value) else None
-    return ModelScore(candidate.family, loo=model.loo, held_out=model.log_probabilities, evidence=evidence)
+def _actions(data: Dataset, costs: Floats) -> list[str]:
+    """Return names for the actions: the classes if there are as many, and if they differ as text."""
+    names = [str(name) for name in data.class_names]
+    if len(costs) == data.K and len(set(names)) == data.K:
+        return names
+    return [f"action {a + 1}" for a in range(len(costs))]
 
 
-def _chosen(comparison: ModelComparison, models: dict[str, ModelAnalysis]) -> str:
+def _chosen(comparison: ModelComparison, models: dict[str, Scorecard]) -> str:
     """Return the model of fewest parameters among those that predict like the best by leave-one-out."""
     assert comparison.loo is not None
     alike = [str(name) for name, gap in comparison.loo["difference"].items() if not abs(gap) >= SMALL]
-    return min(alike, key=lambda name: models[name].fitted.candidate.parameters)
+    return min(alike, key=lambda name: models[name].fitted.family.parameters)
 
 
-def _baseline(model: ModelAnalysis, train: Dataset, test: Dataset) -> tuple[float, float, float]:
+def _baseline(model: Scorecard, train: Dataset, test: Dataset) -> tuple[float, float, float]:
     """Return the log score of the training rows' class shares, and the model's gain over it with its error."""
     shares = (train.class_counts + 1) / (train.n + train.K)  # a class without rows is not held impossible
     constant = log_score_rows(np.tile(shares, (test.n, 1)), test.y)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from bayes_gda.evaluation.model_comparison import SMALL
+from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
-from bayes_gda.methods.importance.trust import Trust
+from bayes_gda.families.base import Family
+from bayes_gda.methods.verdict import Verdict
 from bayes_gda.reporting.analysis.analysis import Analysis
-from bayes_gda.reporting.analysis.candidates import Verdict
-from bayes_gda.reporting.analysis.evaluated import ModelAnalysis
 from bayes_gda.reporting.analysis.settings import ReportSettings
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ BEYOND = 2.0
 CHANCE, ECE_RED = 0.05, 0.05
 # Held-out rows below which a calibration curve says next to nothing: its band is then wider than ± 0.15.
 FEW_ROWS = 50
-SECOND_PRIOR = "bayes_gda.LKJ.default(bayes_gda.Moments.from_arrays(data.X, data.y, data.K))"
 FAST = "Is the fast answer right for"
 
 
@@ -59,7 +58,8 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
     """Return all conclusions, in the order in which a reader asks for them."""
     chosen, settings = analysis.chosen, analysis.settings
     label: Any = chosen.calibration.loc[("top label", "")]
-    estimator = chosen.fitted.candidate.estimator
+    family = chosen.fitted.family
+    estimator = family.estimator
     found = [
         which_model(analysis),
         how_good(analysis),
@@ -72,8 +72,8 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
             estimator,
             settings,
         ),
-        sampler({name: m.fitted.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
-        prior(analysis.detail.sensitivity, estimator),
+        sampler({name: m.verdict.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
+        prior(analysis.detail.sensitivity, family),
     ]
     return (*found, what_next(found, chosen, settings))
 
@@ -87,7 +87,7 @@ def which_model(analysis: Analysis) -> Conclusion:
     assert table is not None
     top, n = str(table.index[0]), analysis.train.n
     alike = [str(name) for name, gap in table["difference"].items() if abs(gap) < SMALL and name != top]
-    name = f"{chosen.fitted.candidate.title} ({chosen.name})"
+    name = f"{chosen.fitted.family.title} ({chosen.name})"
     if len(table) == 1:
         sentence = f"{name} is the only model that was fitted."
     elif not alike:
@@ -103,7 +103,7 @@ def which_model(analysis: Analysis) -> Conclusion:
             f"{_alike(others)}."
         )
     bad = {m: a.loo.n_bad for m, a in analysis.models.items() if a.loo.n_bad and m in [top, *alike]}
-    return reliable(sentence, bad, bool(alike), chosen.fitted.candidate.estimator)
+    return reliable(sentence, bad, bool(alike), chosen.fitted.family.estimator)
 
 
 def _alike(names: list[str]) -> str:
@@ -153,7 +153,7 @@ def how_good(analysis: Analysis) -> Conclusion:
         f"{_percent(counts[k] / counts.sum())}. Its mean log score is {_signed(row['log_score'])}, that of the class "
         f"shares alone {_signed(constant)}: a gain of {_signed(gain)} ± {error:.3f}."
     )
-    return graded(sentence, gain, error, analysis.chosen.fitted.candidate.estimator)
+    return graded(sentence, gain, error, analysis.chosen.fitted.family.estimator)
 
 
 def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusion:
@@ -182,19 +182,18 @@ def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusi
 # ── Approximation and sampler ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def approximations(models: Mapping[str, ModelAnalysis], settings: ReportSettings) -> list[Conclusion]:
+def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) -> list[Conclusion]:
     """Say of each model whether its fast approximation can be trusted here; those that are exact share a line."""
-    exact = {name: m for name, m in models.items() if m.fitted.method == "exact"}
+    exact = {name: m for name, m in models.items() if m.method == "exact"}
     found = [_exact(exact)] if exact else []
     for name, model in models.items():
         if name not in exact:
-            fitted = model.fitted
-            assert fitted.trust is not None
-            found.append(judged(name, fitted.candidate.estimator, fitted.method, fitted.trust, settings))
+            estimator = model.fitted.family.estimator
+            found.append(judged(name, estimator, model.method, model.fitted.weighing, settings))
     return found
 
 
-def _exact(models: Mapping[str, ModelAnalysis]) -> Conclusion:
+def _exact(models: Mapping[str, Scorecard]) -> Conclusion:
     one = len(models) == 1
     sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
     tables: list[Any] = [m.predictions for m in models.values()]
@@ -207,7 +206,7 @@ def _fast(name: str) -> str:
     return f"{FAST} {name}?"
 
 
-def judged(name: str, estimator: str, method: str, trust: Trust | Verdict, settings: ReportSettings) -> Conclusion:
+def judged(name: str, estimator: str, method: str, trust: Verdict, settings: ReportSettings) -> Conclusion:
     """Give the light of a verdict, with what the report did about it.
 
     Parameters
@@ -236,11 +235,11 @@ def judged(name: str, estimator: str, method: str, trust: Trust | Verdict, setti
 
 
 def sampler(
-    diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, ModelAnalysis], settings: ReportSettings
+    diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, Scorecard], settings: ReportSettings
 ) -> Conclusion:
     """Say whether the sampler converged for every model."""
-    approximate = [name for name, m in models.items() if m.fitted.method in ("laplace", "corrected")]
-    open_ = [n for n in approximate if (t := models[n].fitted.trust) is not None and t.verdict == "needs-mcmc"]
+    approximate = [name for name, m in models.items() if m.method in ("laplace", "corrected")]
+    open_ = [n for n in approximate if models[n].fitted.weighing.verdict == "needs-mcmc"]
     ran = {name: d for name, d in diagnoses.items() if d is not None}
     return converged(
         {name: (d.verdict, " ".join(d.reasons), " ".join(d.next_steps)) for name, d in ran.items()}, open_, settings
@@ -331,7 +330,7 @@ def calibrated(
     return Conclusion(topic, "red", sentence, "Recalibrate before anyone acts on a probability.", call)
 
 
-def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
+def prior(sensitivity: "Sensitivity", family: "Family | type[Family]") -> Conclusion:
     """Say whether the conclusions hang on the prior."""
     table = sensitivity.predictions
     moved = 0 if table is None else int((table["prior"] >= sensitivity.threshold).sum())
@@ -340,17 +339,17 @@ def prior(sensitivity: "Sensitivity", estimator: str) -> Conclusion:
     topic = "Does it hang on the prior?"
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
-    # Twice as wide for a regression; scales and correlations apart for a Gaussian model.
-    option = "prior_scale=5.0" if estimator == "BayesianLogisticRegression" else f"prior={SECOND_PRIOR}"
     light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"
     step = sensitivity.next_step if light == "amber" else "Do not report one prior alone: show the results under two."
-    return Conclusion(topic, light, sensitivity.reason, step, f"{estimator}({option}).fit(data.X, data.y)")
+    return Conclusion(
+        topic, light, sensitivity.reason, step, f"{family.estimator}({family.other_prior}).fit(data.X, data.y)"
+    )
 
 
 # ── Next ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def what_next(found: list[Conclusion], chosen: ModelAnalysis, settings: ReportSettings) -> Conclusion:
+def what_next(found: list[Conclusion], chosen: Scorecard, settings: ReportSettings) -> Conclusion:
     """Name the one thing to do now: the first red light that bears on the chosen model, else use it."""
     topic, name = "What next?", chosen.name
     own = [c for c in found if not c.topic.startswith(FAST) or c.topic == _fast(name)]
@@ -360,7 +359,7 @@ def what_next(found: list[Conclusion], chosen: ModelAnalysis, settings: ReportSe
     # What weighting corrects, a new fit corrects too.
     ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
     call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
-    sentence = f"Fit {chosen.fitted.candidate.title.lower()} to all rows, and predict new ones with it."
+    sentence = f"Fit {chosen.fitted.family.title.lower()} to all rows, and predict new ones with it."
     if ambers:
         return Conclusion(topic, "amber", f"{sentence} But first: {ambers[0].topic}", ambers[0].step, call)
     step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."

@@ -10,15 +10,14 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import BayesGDAError
 from bayes_gda.evaluation.calibration import corp_decomposition
 from bayes_gda.evaluation.reliability import ReliabilityCurve, one_class, reliability_curve, top_label
+from bayes_gda.evaluation.scorecard import ROW_DRAWS, Scorecard
 from bayes_gda.evaluation.sensitivity import Sensitivity
-from bayes_gda.families.linear.links import EntropySplit
 from bayes_gda.prediction.decisions import ThresholdCurve, threshold_curve
+from bayes_gda.prediction.fitted import EntropySplit
 from bayes_gda.prediction.uncertainty import entropy, interval
-from bayes_gda.reporting.analysis.evaluated import ROW_DRAWS, ModelAnalysis, weigh_prior
-from bayes_gda.reporting.analysis.settings import ReportSettings
 
 # Posterior probability of the intervals.
-LEVEL = 0.9
+PROB = 0.9
 # Held-out rows whose predictions are held against the prior: the most uncertain ones are the ones that can flip.
 PRIOR_ROWS = 40
 # Sets of outcomes behind the test of calibration: its p-value is then known to 0.02 at 0.05.
@@ -54,20 +53,20 @@ class Detail:
     prior_rows: tuple[int, ...]
 
 
-def look_closer(model: ModelAnalysis, train: Dataset, test: Dataset, settings: ReportSettings, costs: Floats) -> Detail:
+def look_closer(model: Scorecard, test: Dataset, costs: Floats) -> Detail:
     """Look at the predictions of held-out rows from all sides.
 
     Parameters
     ----------
     model
         The chosen model.
-    train, test
-        The rows it was fitted to, and held-out ones.
-    settings, costs
-        How much to draw; (A, K) costs of the decisions.
+    test
+        Held-out rows.
+    costs
+        (A, K) costs of the decisions.
     """
-    fitted, P = model.fitted.model, np.exp(model.log_probabilities)
-    seed, size = settings.random_seed, min(settings.size, ROW_DRAWS)
+    fitted, P = model.model, np.exp(model.log_probabilities)
+    seed, size = model.settings.random_seed, min(model.settings.size, ROW_DRAWS)
     split_entropy = entropy(fitted, test.X, size=size, random_seed=seed)
     events = {str(c): one_class(P, test.y, k) for k, c in enumerate(test.class_names)} if test.K > 2 else {}
     if test.K == 2:
@@ -82,12 +81,12 @@ def look_closer(model: ModelAnalysis, train: Dataset, test: Dataset, settings: R
     rows = np.argsort(-split_entropy.total, kind="stable")[:PRIOR_ROWS]
     names = tuple(str(c) for c in test.class_names)
     return Detail(
-        interval(fitted, test.X, prob=LEVEL, size=size, random_seed=seed),
+        interval(fitted, test.X, prob=PROB, size=size, random_seed=seed),
         split_entropy,
         curves,
         calibration_p_value(*top_label(P, test.y), random_seed=seed),
         _thresholds(P, test, costs),
-        weigh_prior(model, train, test.X[rows], settings, names),
+        model.sensitivity(test.X[rows], names),
         tuple(int(i) for i in rows),
     )
 

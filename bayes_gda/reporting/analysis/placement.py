@@ -11,8 +11,9 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.calibration import paired_difference
+from bayes_gda.families.base import Family
+from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
-from bayes_gda.reporting.analysis.candidates import averaged
 
 # A mean difference beyond so many standard errors is more than noise, as in the comparison of models.
 BEYOND = 2.0
@@ -49,10 +50,13 @@ class Placement:
         return f"{found}: beyond noise. {why}"
 
 
-def place(train: Dataset, test: Dataset) -> Placement | None:
+def place(family: type[Family], train: Dataset, test: Dataset) -> Placement | None:
     """Fit the continuum to the training rows and score it on others; None if there are too few rows to tell."""
     if train.n <= train.K:
         return None
-    model = averaged(train)
+    exact = family.bind(train).exact()
+    assert exact is not None
+    model = exact.model
+    assert isinstance(model, AveragedClassifier)
     rows = model.log_probabilities(test.X)[np.arange(test.n), test.y]
     return Placement(model.continuum, float(rows.mean()), rows)

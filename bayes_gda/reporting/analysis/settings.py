@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,17 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 from bayes_gda.checks import Floats, finite
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.families.base import Family, default_families, family_names, get_family
+from bayes_gda.methods.ladder import Settings, seed_of
 
 # Called with the name of the stage that begins, and the share of the work that is done.
 Progress = Callable[[str, float], None]
-# Independent draws of a quick report: the error of a mean is then 2 % of a posterior sd.
-QUICK_DRAWS = 2000
-MODELS = ("lda", "qda", "naive", "logistic", "softmax")
-AVERAGE = "rda"  # is scored beside the others
 
 
 def _silent(stage: str, fraction: float) -> None:
-    """Tell nobody."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,8 +30,8 @@ class ReportSettings:
     Parameters
     ----------
     models
-        Names out of lda, qda, naive, logistic and softmax; None for all that apply to the data. With rda among them, or
-        None, the report also says where between naive, LDA and QDA the data sit, and how that average predicts.
+        Names of families; None for all that apply to the data. With rda among them, or None, the
+        report also says where between naive, LDA and QDA the data sit, and how that average predicts.
     test_size
         Share or number of rows that are held out, if no test set is given.
     costs
@@ -69,11 +67,13 @@ class ReportSettings:
     def __post_init__(self) -> None:
         if self.models is not None:
             names = tuple(self.models)
-            known = (*MODELS, AVERAGE)
+            known = family_names()
             if not names or len(set(names)) < len(names) or not set(names) <= set(known):
                 raise DataError(f"`models` must be different ones of {', '.join(known)}; got {list(names)}.")
-            if names == (AVERAGE,):
-                raise DataError("`models` must hold one to report on; got rda alone, which is only scored. Add lda.")
+            if all(get_family(name).averages for name in names):
+                raise DataError(
+                    f"`models` must hold one to report on; got {names[0]} alone, which is only scored. Add lda."
+                )
             object.__setattr__(self, "models", names)
         for name, least in (("draws", 100), ("chains", 1), ("random_seed", 0)):
             value = getattr(self, name)
@@ -82,21 +82,28 @@ class ReportSettings:
 
     @property
     def size(self) -> int:
-        """Draws altogether; fewer in a quick report, where each of them would be waited for."""
-        return min(self.draws * self.chains, QUICK_DRAWS) if self.quick else self.draws * self.chains
+        """Draws altogether."""
+        return self.draws * self.chains
 
-    def model_names(self, K: int) -> tuple[str, ...]:
-        """Return the models to fit to K classes: logistic regression has two."""
+    def families(self, K: int) -> tuple[type[Family], ...]:
+        """Return the models to fit to K classes, those that average over others aside."""
         if self.models is None:
-            return tuple(name for name in MODELS if K == 2 or name != "logistic")
-        if "logistic" in self.models and K > 2:
-            raise DataError(f"`models` holds logistic, which needs two classes; the data have {K}. Use softmax.")
-        return tuple(name for name in self.models if name != AVERAGE)
+            asked = default_families(K)
+        else:
+            asked = tuple(get_family(name) for name in self.models)
+            for family in asked:
+                family.check(K)
+        return tuple(family for family in asked if not family.averages)
 
-    @property
-    def averaged(self) -> bool:
-        """Whether to say where between naive, LDA and QDA the data sit."""
-        return self.models is None or AVERAGE in self.models
+    def average(self, K: int) -> type[Family] | None:
+        """Return the model that averages over others, to say where the data sit; None if it was not asked for."""
+        asked = default_families(K) if self.models is None else [get_family(name) for name in self.models]
+        return next((family for family in asked if family.averages), None)
+
+    def ladder(self) -> Settings:
+        """Return how the ladder is to fit: with the seed that an estimator has for the same `random_state`."""
+        seed = seed_of(self.random_seed)
+        return Settings("auto", self.draws, self.chains, self.sampler, seed)
 
     def cost_matrix(self, K: int) -> Floats:
         """Return the costs (A, K), checked; 0 for the right class and 1 for another by default."""
@@ -137,6 +144,10 @@ class Clock:
     steps: int
     seconds: dict[str, float] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
+
+    def of(self, model: str) -> Callable[[str], AbstractContextManager[None]]:
+        """Return the function that times a step of one model."""
+        return lambda step: self.stage(f"{step} {model}")
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -13,11 +13,11 @@ import numpy as np
 
 from bayes_gda._version import __version__
 from bayes_gda.evaluation.compare import compare_evidence
+from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.conclusions import Conclusion
-from bayes_gda.reporting.analysis.detail import LEVEL
-from bayes_gda.reporting.analysis.evaluated import ModelAnalysis
+from bayes_gda.reporting.analysis.detail import PROB
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,18 +40,18 @@ def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str)
     title
         Of the report.
     """
-    chosen = analysis.chosen.fitted.candidate
+    chosen = analysis.chosen.fitted.family
     tree = {
         "title": title,
         "conclusions": [
             {"topic": c.topic, "light": c.light, "sentence": c.sentence, "step": c.step, "call": c.call}
             for c in conclusions
         ],
-        "chosen": {"name": chosen.name, "title": chosen.title, "method": analysis.chosen.fitted.method},
+        "chosen": {"name": chosen.name, "title": chosen.title, "method": analysis.chosen.method},
         "data": _data(analysis),
         "models": [_model(model) for model in analysis.models.values()],
         "failed": [{"name": name, "reason": reason} for name, reason in analysis.failed.items()],
-        "sampling": [_sampling(model, analysis) for model in analysis.models.values() if model.fitted.diagnosis],
+        "sampling": [_sampling(model, analysis) for model in analysis.models.values() if model.verdict.diagnosis],
         "predictions": _predictions(analysis),
         "calibration": _calibration(analysis),
         "decisions": _decisions(analysis),
@@ -125,48 +125,45 @@ def _data(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _model(model: ModelAnalysis) -> dict[str, Any]:
-    fitted, trust = model.fitted, model.fitted.trust
-    one = fitted.candidate
-    verdict = "exact" if fitted.method == "exact" else "not weighed" if trust is None else trust.verdict
+def _model(model: Scorecard) -> dict[str, Any]:
+    family, weighing = model.fitted.family, model.fitted.weighing
+    importance = weighing.importance
     out: dict[str, Any] = {
-        "name": one.name,
-        "title": one.title,
-        "words": one.words,
-        "family": one.family,
-        "formula": one.formula,
-        "prior": one.prior,
-        "parameters": one.parameters,
-        "estimator": one.estimator,
-        "method": fitted.method,
-        "methods": list(fitted.models),
-        "verdict": verdict,
-        "pareto_k": getattr(trust, "pareto_k", None),
-        "ess_fraction": getattr(trust, "ess_fraction", None),
-        "corrected_k": getattr(trust, "corrected_k", None),
-        "corrected_ess_fraction": getattr(trust, "corrected_ess_fraction", None),
-        "reason": "The prior is conjugate: nothing is approximated."
-        if verdict == "exact"
-        else getattr(trust, "reason", ""),
+        "name": family.name,
+        "title": family.title,
+        "words": family.sentence,
+        "family": family.kind,
+        "formula": family.formula,
+        "prior": family.describe_prior(),
+        "parameters": family.parameters,
+        "estimator": family.estimator,
+        "method": model.method,
+        "methods": list(model.fitted.models),
+        "verdict": weighing.verdict,
+        "pareto_k": weighing.pareto_k,
+        "ess_fraction": None if importance is None else importance.ess_fraction,
+        "corrected_k": None if importance is None else importance.corrected_k,
+        "corrected_ess_fraction": None if importance is None else importance.corrected_ess_fraction,
+        "reason": weighing.reason,
         "evidence": _evidence(model),
         "predictions": records(model.predictions, "method"),
-        "predictions_reference": model.reference,
+        "predictions_reference": model.method,
         "loo": {"reason": model.loo.reason, "next_step": model.loo.next_step, "bad": model.loo.n_bad},
     }
     return out | {"posterior": _posterior(model)}
 
 
-def _evidence(model: ModelAnalysis) -> list[dict[str, Any]]:
+def _evidence(model: Scorecard) -> list[dict[str, Any]]:
     known = {name: model.fitted.evidence[name] for name in EVIDENCE if name in model.fitted.evidence}
     if not known:
         return []
     return records(compare_evidence(known, reference=next(iter(known))), "method")
 
 
-def _posterior(model: ModelAnalysis) -> dict[str, Any]:
+def _posterior(model: Scorecard) -> dict[str, Any]:
     found = model.posteriors
     if found is None:
-        return {"reference": model.fitted.method, "joint": [], "parameters": [], "left_out": 0, "compared": []}
+        return {"reference": model.method, "joint": [], "parameters": [], "left_out": 0, "compared": []}
     others = found.parameters.drop(index=found.reference, level="method")
     # The worst parameters of any method, each of them for all methods; the draws of Σ_ij and Σ_ji are the same.
     distance = others["mean_difference_sd"].abs() + np.log(others["sd_ratio"].clip(1e-300)).abs()
@@ -180,14 +177,12 @@ def _posterior(model: ModelAnalysis) -> dict[str, Any]:
         "left_out": len(unique) - len(shown),
         "compared": list(model.compared),
         "constant": len(found.constant),
-        "skipped": [
-            str(n) for n in model.fitted.trees[model.fitted.method]["posterior"].data_vars if n not in model.compared
-        ],
+        "skipped": [str(n) for n in model.trees[model.method]["posterior"].data_vars if n not in model.compared],
     }
 
 
-def _sampling(model: ModelAnalysis, analysis: Analysis) -> dict[str, Any]:
-    found = model.fitted.diagnosis
+def _sampling(model: Scorecard, analysis: Analysis) -> dict[str, Any]:
+    found = model.verdict.diagnosis
     assert found is not None
     worst = found.table
     return {
@@ -236,7 +231,7 @@ def _predictions(analysis: Analysis) -> dict[str, Any]:
     ]
     total = float(parts.total.mean())
     return {
-        "level": LEVEL,
+        "prob": PROB,
         "uncertain": rows,
         "left_out": max(0, test.n - ROWS),
         "median_width": np.median(high - low),
@@ -264,15 +259,14 @@ def _calibration(analysis: Analysis) -> dict[str, Any]:
         "models": together,
         "events": events,
         "p_value": analysis.detail.calibration_p_value,
-        "level": curve.consistency.level,
+        "prob": curve.consistency.prob,
     }
 
 
 def _decisions(analysis: Analysis) -> dict[str, Any]:
     test, costs = analysis.test, analysis.costs
     lines: list[dict[str, Any]] = []
-    for name, model in analysis.models.items():
-        made = model.decisions
+    for name, made in analysis.decisions.items():
         firm = made.probability_optimal
         assert firm is not None
         assert made.value_of_information is not None
@@ -287,7 +281,7 @@ def _decisions(analysis: Analysis) -> dict[str, Any]:
             }
         )
     lines.sort(key=lambda line: line["realised_loss"])
-    made = analysis.chosen.decisions
+    made = analysis.decisions[analysis.best]
     constant = (costs[:, test.y]).mean(axis=1)
     curve = analysis.detail.thresholds
     return {

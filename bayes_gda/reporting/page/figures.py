@@ -7,13 +7,12 @@ from functools import partial
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.gaussian.averaged import AveragedClassifier
-from bayes_gda.families.gaussian.discriminant import Gaussians
-from bayes_gda.families.gaussian.predictive import row_blocks
+from bayes_gda.data.labels import draws_of
+from bayes_gda.evaluation.scorecard import Scorecard
+from bayes_gda.linalg import wide_blocks
 from bayes_gda.reporting import plots
 from bayes_gda.reporting.analysis.analysis import Analysis
-from bayes_gda.reporting.analysis.detail import LEVEL
-from bayes_gda.reporting.analysis.evaluated import ModelAnalysis
+from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.plots import Plot
 from bayes_gda.reporting.plots.plane import default_plane
 
@@ -57,26 +56,28 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
         yield Figure("energy", "sampling", f"Energy of {name}", partial(plots.plot_energy, tree))
         yield Figure("ess", "sampling", f"Effective draws of {name}", partial(plots.plot_ess, tree))
     for name, model in analysis.models.items():
-        if len(model.fitted.trees) > 1:
+        if len(model.trees) > 1:
             yield Figure(
                 f"marginals-{name}",
                 f"posterior-{name}",
                 f"Posteriors of {name} by method",
-                partial(plots.plot_marginals, model.fitted.trees, parameters=_worst(model), most=MARGINALS),
+                partial(plots.plot_marginals, model.trees, parameters=_worst(model), most=MARGINALS),
             )
         # Where the posterior is exact the table says enough; a regression's link is the question.
-        if len(model.probabilities) > 1 and (model.fitted.candidate.regression is not None or model is chosen):
+        if len(model.probabilities) > 1 and (model.kind == "discriminative" or model is chosen):
             yield Figure(
                 f"methods-{name}",
                 f"posterior-{name}",
                 f"Predictions of {name} by method",
-                partial(plots.plot_predictions, model.probabilities, reference=model.reference),
+                partial(plots.plot_predictions, model.probabilities, reference=model.method),
             )
-    forest = partial(plots.plot_forest, chosen.fitted.trees)
+    forest = partial(plots.plot_forest, chosen.trees)
     yield Figure("forest", "posteriors", f"Parameters of {chosen.name} by method", forest)
     yield from _held_out(analysis)
     yield Figure("reliability", "calibration", "Reliability curves", partial(plots.plot_reliability, detail.curves))
-    yield Figure("decisions", "decisions", "Decisions", partial(plots.plot_decisions, chosen.decisions))
+    yield Figure(
+        "decisions", "decisions", "Decisions", partial(plots.plot_decisions, analysis.decisions[analysis.best])
+    )
     if detail.thresholds is not None:
         curve = detail.thresholds
         thresholds = partial(plots.plot_thresholds, curve, class_name=str(test.class_names[1]))
@@ -95,7 +96,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", sensitivity)
 
 
-def _worst(model: ModelAnalysis) -> list[str]:
+def _worst(model: Scorecard) -> list[str]:
     """Return the parameters on which the methods differ most, of those that were compared."""
     assert model.posteriors is not None
     table = model.posteriors.parameters
@@ -108,15 +109,17 @@ def _worst(model: ModelAnalysis) -> list[str]:
 
 
 def _densities(analysis: Analysis) -> Iterator[Figure]:
-    """Draw the Gaussians of the better one of LDA and QDA, with their boundary."""
+    """Draw the Gaussian classes of the best model that has them, with their boundary."""
     assert analysis.comparison.loo is not None
-    order = [str(n) for n in analysis.comparison.loo.index if n in ("lda", "qda")]
-    if not order or analysis.train.d < 2:
+    if analysis.train.d < 2:
         return
-    draws = analysis.models[order[0]].fitted.trees["exact"]["posterior"]
-    mean = {name: draws[name].mean(("chain", "draw")).to_numpy() for name in ("pi", "mu", "Sigma")}
-    plot = partial(plots.plot_densities, Gaussians(**mean), analysis.train)
-    yield Figure("densities", "models", f"Posterior means of {order[0]}", plot)
+    for name in map(str, analysis.comparison.loo.index):
+        card = analysis.models[name]
+        classes = card.fitted.family.mean_gaussians(draws_of(card.trees[card.method]))
+        if classes is not None:
+            plot = partial(plots.plot_densities, classes, analysis.train)
+            yield Figure("densities", "models", f"Posterior means of {name}", plot)
+            return
 
 
 def _held_out(analysis: Analysis) -> Iterator[Figure]:
@@ -128,7 +131,7 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
     low, high = np.moveaxis(detail.interval[:, k], -1, 0)
     # Rounding may put the ends of a narrow interval a hair outside.
     low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
-    plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, class_name=names[k], level=LEVEL)
+    plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, class_name=names[k], prob=PROB)
     yield Figure("intervals", "predictions", "Probabilities with their intervals", plot)
     # The plane of the training rows: a class may be without held-out rows.
     plane = default_plane(analysis.train) if analysis.train.d > 1 else None
@@ -140,16 +143,16 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
 
 def _function(analysis: Analysis) -> Callable[[Floats], Floats]:
     """Return class probabilities as a function of rows, from few draws where there is no closed form."""
-    model, test = analysis.chosen.fitted.model, analysis.test
+    model, test = analysis.chosen.model, analysis.test
 
     def probabilities(X: Floats) -> Floats:
         if X is test.X:
             return np.exp(analysis.chosen.log_probabilities)  # as everywhere else in the report
-        if isinstance(model, AveragedClassifier) or model.posterior is not None:
+        if not model.averages_draws:
             return np.exp(model.log_probabilities(X))
         variables = model.draw_variables(PICTURE_DRAWS)
         out = np.empty((len(X), model.K))
-        for rows in row_blocks(len(X), PICTURE_DRAWS * model.K):
+        for rows in wide_blocks(len(X), PICTURE_DRAWS * model.K):
             P, weight = model.probability_draws(variables, X[rows])
             out[rows] = P.mean(axis=0) if weight is None else np.einsum("sn,snk->nk", weight, P)
         return out

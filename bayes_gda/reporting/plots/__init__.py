@@ -1,13 +1,14 @@
 """All plots of the package. Each takes results and returns a `Plot`: figure, caption and alt text.
 
-regions            plot_regions, plot_densities, plot_projection
-posteriors         plot_marginals, plot_forest, plot_pair
-sampling           plot_traces, plot_energy, plot_ess
-predictions        plot_predictions, plot_intervals, plot_separation
-calibration_plots  plot_reliability, plot_thresholds, plot_costs, plot_decisions
-comparison_plots   plot_pareto_k, plot_models, plot_sensitivity
-continuum_plot     plot_continuum
-style              Plot, save
+regions        plot_regions, plot_densities, plot_projection
+plane          Plane, feature_plane, discriminant_plane
+posteriors     plot_marginals, plot_forest, plot_pair
+sampling       plot_traces, plot_energy, plot_ess
+predictions    plot_predictions, plot_intervals, plot_separation
+calibration    plot_reliability, plot_thresholds, plot_costs, plot_decisions
+comparison     plot_pareto_k, plot_models, plot_sensitivity
+continuum      plot_continuum
+style          Plot, save
 """
 
 from bayes_gda.reporting.plots.calibration import plot_costs, plot_decisions, plot_reliability, plot_thresholds

@@ -1,4 +1,4 @@
-"""Whether probabilities can be taken at their word, and what decisions by them cost."""
+"""Calibration of predicted probabilities, and the cost of decisions that are based on them."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,10 +41,10 @@ FIRM = 0.95  # a decision that is best with this posterior probability is called
 
 @styled
 def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
-    """Show how often events happened against how probable they were said to be, one panel an event.
+    """Show the observed frequency of events against their predicted probability, one panel per event.
 
-    On the diagonal forecasts mean what they say. A curve that leaves the grey band is not there by chance; the coloured
-    band is where the true curve may lie. Bars below count the forecasts.
+    Calibrated forecasts lie on the diagonal. A curve outside the grey consistency band departs from calibration by more
+    than chance; the coloured confidence band is where the true curve may lie. Bars below count the forecasts.
 
     Parameters
     ----------
@@ -54,43 +54,46 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     if not curves:
         raise DataError("`curves` must hold at least one reliability curve; got none.")
     colors = {name: class_style(k)[0] for k, name in enumerate(curves)}
-    error = {name: float(c.count @ np.abs(c.recalibrated - c.forecast) / c.count.sum()) for name, c in curves.items()}
-    worst = sorted(curves, key=lambda name: -error[name])[:PANELS]
-    chosen = [name for name in curves if name in worst]
+    error = {
+        name: float(curve.count @ np.abs(curve.recalibrated - curve.forecast) / curve.count.sum())
+        for name, curve in curves.items()
+    }
+    least_calibrated = sorted(curves, key=lambda name: -error[name])[:PANELS]
+    shown = [name for name in curves if name in least_calibrated]
     texts = dict(zip(curves, labels(curves, inches=1.4), strict=True))
-    columns = len(chosen) if len(chosen) <= 4 else 3
-    rows = -(-len(chosen) // columns)
+    columns = len(shown) if len(shown) <= 4 else 3
+    rows = -(-len(shown) // columns)
     # Panels are square; one alone would be as high as the page is wide.
     height = 0.7 + {1: 3.2, 2: 2.9, 3: 2.35, 4: 1.8}[columns] * rows
     figure, grid = new_figure(height, rows, columns, sharex=True, sharey=True)
-    for axes, name in zip(grid.flat, chosen, strict=False):
-        c, color = curves[name], colors[name]
+    for axes, name in zip(grid.flat, shown, strict=False):
+        curve, color = curves[name], colors[name]
         axes.set_box_aspect(1)
-        for band, shade, alpha in ((c.consistency, LIGHT, 0.9), (c.confidence, color, 0.22)):
+        for band, shade, alpha in ((curve.consistency, LIGHT, 0.9), (curve.confidence, color, 0.22)):
             axes.fill_between(band.forecast, band.lower, band.upper, color=shade, alpha=alpha, linewidth=0)
         axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
-        axes.plot(c.forecast, c.recalibrated, color=color, gid="curve")
-        share, edges = np.histogram(c.forecast, bins=BINS, range=(0, 1), weights=c.count)
+        axes.plot(curve.forecast, curve.recalibrated, color=color, gid="curve")
+        share, edges = np.histogram(curve.forecast, bins=BINS, range=(0, 1), weights=curve.count)
         axes.bar(edges[:-1], FORECASTS * share / share.max(), width=1 / BINS, align="edge", color=GREY, alpha=0.45)
         axes.set_title(texts[name], fontsize=FONT)
         axes.set(xlim=(0, 1), ylim=(0, 1), xticks=[0, 0.5, 1], yticks=[0, 0.5, 1])
-    for axes in grid.flat[len(chosen) :]:
+    for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
-    for axes in grid.flat[max(0, len(chosen) - columns) : len(chosen)]:
+    for axes in grid.flat[max(0, len(shown) - columns) : len(shown)]:
         axes.set_xlabel("forecast probability")
         axes.tick_params(labelbottom=True)
     for row in grid:
         row[0].set_ylabel("share that happened")
-    level = curves[chosen[0]].consistency.level
+    prob = curves[shown[0]].consistency.prob
     handles = [
         Line2D([], [], color=BLUE),
         Patch(color=LIGHT),
         Patch(color=BLUE, alpha=0.22),
         Patch(color=GREY, alpha=0.45),
     ]
-    names = ["recalibrated", f"{100 * level:.0f} % if calibrated", f"{100 * level:.0f} % confidence", "forecasts"]
+    names = ["recalibrated", f"{100 * prob:.0f} % if calibrated", f"{100 * prob:.0f} % confidence", "forecasts"]
     legend(figure, handles, names)
-    left_out = f"{len(chosen)} of {len(curves)} events shown, the least calibrated" if len(chosen) < len(curves) else ""
+    left_out = f"{len(shown)} of {len(curves)} events shown, the least calibrated" if len(shown) < len(curves) else ""
     note(figure, left_out)
     caption = (
         "Share of events against their forecast. On the diagonal forecasts mean what they say; a curve outside the "
@@ -98,16 +101,16 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
         "the forecasts."
     )
     caption += f" {left_out}." if left_out else ""
-    figures = ", ".join(f"{plain(name, 40)} {error[name]:.3f}" for name in chosen)
+    figures = ", ".join(f"{plain(name, 40)} {error[name]:.3f}" for name in shown)
     return Plot(figure, caption, f"Reliability curves; mean distance from the diagonal: {figures}.")
 
 
 @styled
 def plot_thresholds(curve: ThresholdCurve, *, class_name: Any = "class 1") -> Plot:
-    """Show what it costs to decide for a class wherever its probability exceeds a threshold.
+    """Show the mean cost of deciding for a class where its probability exceeds a threshold.
 
-    The full line is what happened on these rows, the dashed one what the probabilities expected: far apart, they are
-    not calibrated. The costs alone put the threshold at the green line.
+    The full line is the realised cost on these rows, the dashed one the cost that the probabilities expect: if the two
+    are far apart, the probabilities are not calibrated. The green line is the threshold that the costs alone imply.
 
     Parameters
     ----------
@@ -138,14 +141,17 @@ def plot_thresholds(curve: ThresholdCurve, *, class_name: Any = "class 1") -> Pl
         f"cheapest on these rows: {best:.3g}",
     ]
     legend(figure, handles, names)
-    own, least = (float(curve.cost[curve.at(x)]) for x in (curve.optimal_threshold, curve.best_threshold))
+    cost_at_optimal, least_cost = (
+        float(curve.cost[curve.at(x)]) for x in (curve.optimal_threshold, curve.best_threshold)
+    )
     caption = (
         f"Mean cost of deciding for {plain(class_name)} above each threshold. At the threshold that the costs ask for, "
-        f"{curve.optimal_threshold:.3g}, a row costs {own:.3g}; the cheapest possible here is {least:.3g}, which was "
-        "chosen on the same rows and is optimistic."
+        f"{curve.optimal_threshold:.3g}, a row costs {cost_at_optimal:.3g}; the cheapest possible here is "
+        f"{least_cost:.3g}, which was chosen on the same rows and is optimistic."
     )
     alt = (
-        f"Cost against threshold: {own:.3g} a row at {curve.optimal_threshold:.3g}, at least {least:.3g} at {best:.3g}."
+        f"Cost against threshold: {cost_at_optimal:.3g} a row at {curve.optimal_threshold:.3g}, at least "
+        f"{least_cost:.3g} at {best:.3g}."
     )
     return Plot(figure, caption, alt)
 
@@ -154,7 +160,8 @@ def plot_thresholds(curve: ThresholdCurve, *, class_name: Any = "class 1") -> Pl
 def plot_costs(curves: Mapping[str, ThresholdCurve]) -> Plot:
     """Compare models over all costs: cost curves, the lower the better, and net benefit, the higher the better.
 
-    Grey lines are decisions without a model. Where a model's line crosses them it is of no use for such costs.
+    Grey lines are decisions without a model. Where a model's line is on their wrong side, the model is of no use for
+    such costs.
 
     Parameters
     ----------
@@ -167,10 +174,10 @@ def plot_costs(curves: Mapping[str, ThresholdCurve]) -> Plot:
     q = np.linspace(0, 1, 101)
     left.plot(q, np.minimum(q, 1 - q), color=GREY, linewidth=1, linestyle="--")
     t = np.linspace(0, LAST_THRESHOLD, 191)
-    everyone = net_benefit(next(iter(curves.values())), t)[1]
-    right.plot(t, everyone, color=GREY, linewidth=1, linestyle="--")
+    benefit_of_all = net_benefit(next(iter(curves.values())), t)[1]
+    right.plot(t, benefit_of_all, color=GREY, linewidth=1, linestyle="--")
     right.axhline(0, color=GREY, linewidth=1, linestyle="--")
-    handles, area, top = [], {}, 0.0
+    handles, mean_cost, largest_benefit = [], {}, 0.0
     for k, (name, curve) in enumerate(curves.items()):
         color, _ = class_style(k)
         cost = cost_curve(curve)
@@ -178,11 +185,13 @@ def plot_costs(curves: Mapping[str, ThresholdCurve]) -> Plot:
         left.plot(cost.probability_cost, cost.cost, color=color, linewidth=0.9, linestyle=":")
         benefit, _ = net_benefit(curve, t)
         right.plot(t, benefit, color=color)
-        area[name] = float(np.trapezoid(cost.own_cost, cost.probability_cost))
-        top = max(top, float(benefit.max()), curve.prevalence)
+        mean_cost[name] = float(np.trapezoid(cost.own_cost, cost.probability_cost))
+        largest_benefit = max(largest_benefit, float(benefit.max()), curve.prevalence)
     left.set(xlabel="part of class 1 in the cost of errors", ylabel="normalised cost", xlim=(0, 1))
     left.set_ylim(bottom=0)
-    right.set(xlabel="threshold", ylabel="net benefit", xlim=(0, 1), ylim=(-0.15 * top, 1.08 * top))
+    right.set(
+        xlabel="threshold", ylabel="net benefit", xlim=(0, 1), ylim=(-0.15 * largest_benefit, 1.08 * largest_benefit)
+    )
     handles.append(Line2D([], [], color=GREY, linestyle="--", linewidth=1))
     handles.append(Line2D([], [], color=GREY, linestyle=":", linewidth=0.9))
     legend(figure, handles, [*labels(curves), "without a model", "at its best threshold"])
@@ -191,52 +200,52 @@ def plot_costs(curves: Mapping[str, ThresholdCurve]) -> Plot:
         "(full) and at the best one (dotted): lower is better. Right, net benefit of acting above a threshold: higher "
         "is better. A model is of use where it beats the grey lines."
     )
-    figures = ", ".join(f"{plain(name)} {value:.3f}" for name, value in area.items())
+    figures = ", ".join(f"{plain(name)} {value:.3f}" for name, value in mean_cost.items())
     return Plot(figure, caption, f"Cost curves and net benefit; mean normalised cost: {figures}.")
 
 
 @styled
 def plot_decisions(decisions: Decisions) -> Plot:
-    """Show how many rows each action was chosen for, and how firm the choices are.
+    """Show how many rows each action was chosen for, and the posterior probability that the action is optimal.
 
-    On the right a bar near 1 holds rows whose action is the best under nearly all of the posterior; rows further left
-    hang on parameters that the data leave open.
+    On the right, bars near 1 count rows whose action is optimal under nearly all of the posterior; the decisions on
+    rows further left depend on parameters that the data leave uncertain.
 
     Parameters
     ----------
     decisions
-        From `decide_with_draws`, or `decide`, which knows of no firmness.
+        From `decide_with_draws`; or from `decide`, without the probability of being optimal, then one panel is drawn.
     """
-    firm = decisions.probability_optimal
+    probability_optimal = decisions.probability_optimal
     counts = np.bincount(decisions.action, minlength=len(decisions.names))
-    chosen = sorted(np.argsort(-counts, kind="stable")[:ACTIONS])
+    shown = sorted(np.argsort(-counts, kind="stable")[:ACTIONS])
     n = len(decisions.action)
-    panels = 1 if firm is None else 2
-    figure, [axes] = new_figure(max(2.4, 0.9 + 0.26 * len(chosen)), 1, panels)
+    panels = 1 if probability_optimal is None else 2
+    figure, [axes] = new_figure(max(2.4, 0.9 + 0.26 * len(shown)), 1, panels)
     texts = labels(decisions.names)
-    axes[0].barh(np.arange(len(chosen)), counts[chosen], color=[class_style(k)[0] for k in chosen], height=0.7)
-    for i, k in enumerate(chosen):
+    axes[0].barh(np.arange(len(shown)), counts[shown], color=[class_style(k)[0] for k in shown], height=0.7)
+    for i, k in enumerate(shown):
         axes[0].text(counts[k], i, f" {counts[k]}", va="center")
-    axes[0].set_yticks(np.arange(len(chosen)), [texts[k] for k in chosen])
-    axes[0].set_ylim(len(chosen) - 0.4, -0.6)
+    axes[0].set_yticks(np.arange(len(shown)), [texts[k] for k in shown])
+    axes[0].set_ylim(len(shown) - 0.4, -0.6)
     axes[0].set_xlabel("rows")
     axes[0].margins(x=0.15)
     sentence = ""
-    if firm is not None:
-        sure = firm[np.arange(n), decisions.action]
+    if probability_optimal is not None:
+        firmness = probability_optimal[np.arange(n), decisions.action]
         axes[1].hist(
-            [sure[decisions.action == k] for k in chosen],
+            [firmness[decisions.action == k] for k in shown],
             bins=BINS,
             range=(0, 1),
             stacked=True,
-            color=[class_style(k)[0] for k in chosen],
+            color=[class_style(k)[0] for k in shown],
         )
         axes[1].set(xlabel="posterior probability that the action is the best", ylabel="rows", xlim=(0, 1))
-        held = f"{int((sure >= FIRM).sum())} of {counted(n, 'decision')} are firm"
-        sentence = f" {held}: best with {100 * FIRM:.0f} % or more."
-    left_out = f"{len(chosen)} of {len(counts)} actions shown, the most frequent" if len(chosen) < len(counts) else ""
+        firm_count = int((firmness >= FIRM).sum())
+        sentence = f" {firm_count} of {counted(n, 'decision')} are firm: best with {100 * FIRM:.0f} % or more."
+    left_out = f"{len(shown)} of {len(counts)} actions shown, the most frequent" if len(shown) < len(counts) else ""
     note(figure, left_out)
     caption = f"Rows that each action was chosen for, by least expected cost.{sentence}"
     caption += f" {left_out}." if left_out else ""
-    figures = listing([f"{plain(decisions.names[k])} {counts[k]}" for k in chosen], ACTIONS)
+    figures = listing([f"{plain(decisions.names[k])} {counts[k]}" for k in shown], ACTIONS)
     return Plot(figure, caption, f"Decisions of {counted(n, 'row')}: {figures}.{sentence}")

@@ -1,4 +1,4 @@
-"""Models and rows held against each other: leave-one-out, its reliability, stacking, and what hangs on the prior."""
+"""Comparison of models by leave-one-out, the reliability of that comparison, and sensitivity to the prior."""
 
 from typing import TYPE_CHECKING
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 BAD_ROWS = 5  # numbered in a k̂ plot
 MODELS = 20  # lines of a comparison
 # Above 1 the importance ratios have no mean, and no number of draws helps (Vehtari et al. 2024).
-HOPELESS = 1.0
+INFINITE_MEAN_K = 1.0
 SENSITIVE = 12  # parameters, and rows, of a sensitivity plot
 
 
@@ -42,8 +42,8 @@ SENSITIVE = 12  # parameters, and rows, of a sensitivity plot
 def plot_pareto_k(loo: Loo) -> Plot:
     """Show k̂ of each row's leave-one-out weights, with the limits.
 
-    Below the dashed line the estimate for a row is reliable. Rows above it move the posterior so much that it must be
-    fitted without them; above 1 no number of draws would help.
+    Below the dashed line the estimate for a row is reliable. Rows above it change the posterior so much that it
+    must be fitted again without them; above 1 no number of draws would help.
 
     Parameters
     ----------
@@ -56,15 +56,15 @@ def plot_pareto_k(loo: Loo) -> Plot:
     # A row that is not moved at all has k̂ of −inf, one out of reach +inf: both stand at the edge.
     finite = k[np.isfinite(k)]
     low = min(0.0, float(finite.min(initial=0.0)))
-    high = max(HOPELESS, float(finite.max(initial=HOPELESS)))
-    shown = np.clip(np.nan_to_num(k, nan=high, posinf=high, neginf=low), low, high)
+    high = max(INFINITE_MEAN_K, float(finite.max(initial=INFINITE_MEAN_K)))
+    drawn_k = np.clip(np.nan_to_num(k, nan=high, posinf=high, neginf=low), low, high)
     figure, [[axes]] = new_figure(3.0)
     row = np.arange(n)
     bad = np.isin(np.arange(len(k)), loo.bad)
     for mask, color, marker in ((~bad, BLUE, "o"), (bad, VERMILLION, "X")):
         axes.plot(
             row[mask],
-            shown[mask],
+            drawn_k[mask],
             marker,
             color=color,
             markersize=3 if color == BLUE else 6,
@@ -73,24 +73,24 @@ def plot_pareto_k(loo: Loo) -> Plot:
             rasterized=n > MANY_POINTS,
         )
     axes.axhline(loo.threshold, color=ORANGE, linestyle="--", linewidth=1.2)
-    axes.axhline(HOPELESS, color=VERMILLION, linestyle=":", linewidth=1.2)
+    axes.axhline(INFINITE_MEAN_K, color=VERMILLION, linestyle=":", linewidth=1.2)
     span = high - low
-    taken = [(float(i), float(shown[i])) for i in np.flatnonzero(bad)]
+    occupied = [(float(i), float(drawn_k[i])) for i in np.flatnonzero(bad)]
     for i in loo.bad[:BAD_ROWS]:
         # Beside the point where no other point or label is: the worst row is named first, one in a crowd goes without.
         for side in (1, -1):
             middle = i + side * 0.045 * n
-            free = all(abs(x - middle) > 0.04 * n or abs(v - shown[i]) > 0.1 * span for x, v in taken)
-            if free and 0.02 * n < middle < 0.97 * n:
+            room = all(abs(x - middle) > 0.04 * n or abs(v - drawn_k[i]) > 0.1 * span for x, v in occupied)
+            if room and 0.02 * n < middle < 0.97 * n:
                 axes.annotate(
                     str(i),
-                    (row[i], shown[i]),
+                    (row[i], drawn_k[i]),
                     xytext=(side * 5, 0),
                     textcoords="offset points",
                     ha="left" if side > 0 else "right",
                     va="center",
                 )
-                taken.append((middle, float(shown[i])))
+                occupied.append((middle, float(drawn_k[i])))
                 break
     axes.set(xlabel="row", ylabel="Pareto k̂", ylim=(low - 0.06 * span, high + 0.06 * span))
     axes.set_xlim(-0.02 * n - 0.5, 1.02 * n)
@@ -112,19 +112,19 @@ def plot_pareto_k(loo: Loo) -> Plot:
 def plot_models(table: "pd.DataFrame") -> Plot:
     """Show how much worse than the best each model predicts, with two standard errors, and its stacking weight.
 
-    A line that reaches zero belongs to a model that cannot be told from the best. Stacking weights say how much of each
-    model the best mixture takes.
+    A model whose line reaches zero cannot be distinguished from the best. Stacking weights are those of the mixture of
+    models that predicts best.
 
     Parameters
     ----------
     table
         `ModelComparison.loo`, `.kfold` or `.held_out`; the last has no weights.
     """
-    needed = {"family", "difference", "difference_se", "log_score"}
-    if not needed <= set(table.columns) or not len(table):
+    required = {"family", "difference", "difference_se", "log_score"}
+    if not required <= set(table.columns) or not len(table):
         raise DataError(f"`table` must be a score table of compare_models; got the columns {list(table.columns)}.")
     shown = table.head(MODELS)
-    at = np.arange(len(shown))
+    position = np.arange(len(shown))
     weights = shown.get("stacking")
     figure, panels = new_figure(
         max(2.0, 1.1 + 0.3 * len(shown)),
@@ -137,21 +137,27 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     difference = shown["difference"].to_numpy(dtype=float)
     error = np.nan_to_num(shown["difference_se"].to_numpy(dtype=float), posinf=0.0)
     # A model that held a truth impossible is infinitely worse: it stands at the edge, with its reason.
-    lost = ~np.isfinite(difference)
-    edge = 1.15 * min(-1.0, float((difference - 2 * error)[~lost].min(initial=-1.0)))
+    impossible = ~np.isfinite(difference)
+    edge = 1.15 * min(-1.0, float((difference - 2 * error)[~impossible].min(initial=-1.0)))
     generative = (shown["family"] == "generative").to_numpy()
     for mask, color, marker in ((generative, BLUE, "o"), (~generative, ORANGE, "s")):
-        use = mask & ~lost
+        finite = mask & ~impossible
         axes.errorbar(
-            difference[use], at[use], xerr=2 * error[use], fmt=marker, color=color, markersize=5, elinewidth=1.4
+            difference[finite],
+            position[finite],
+            xerr=2 * error[finite],
+            fmt=marker,
+            color=color,
+            markersize=5,
+            elinewidth=1.4,
         )
-        axes.plot(np.full((mask & lost).sum(), edge), at[mask & lost], "<", color=color, markersize=7)
+        axes.plot(np.full((mask & impossible).sum(), edge), position[mask & impossible], "<", color=color, markersize=7)
     axes.axvline(0, color=GREY, linewidth=0.9, linestyle="--")
     row_axis(axes, labels(shown.index))
     axes.set_xlabel("elpd less that of the best model, ± 2 standard errors")
     if weights is not None:
         colors = np.where(generative, BLUE, ORANGE)
-        panels[0, 1].barh(at, weights.to_numpy(dtype=float), color=colors, height=0.55)
+        panels[0, 1].barh(position, weights.to_numpy(dtype=float), color=colors, height=0.55)
         panels[0, 1].set(xlabel="stacking weight", xlim=(0, 1.02))
         panels[0, 1].tick_params(axis="y", length=0)
         panels[0, 1].grid(visible=False, axis="y")
@@ -159,7 +165,7 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     for present, color, marker, name in (
         (generative.any(), BLUE, "o", "generative"),
         ((~generative).any(), ORANGE, "s", "discriminative"),
-        (lost.any(), GREY, "<", "held a true class impossible: −∞"),
+        (impossible.any(), GREY, "<", "held a true class impossible: −∞"),
     ):
         if present:
             handles.append(Line2D([], [], color=color, marker=marker, linestyle="none"))
@@ -167,7 +173,7 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     legend(figure, handles, names)
     left_out = f"{len(shown)} of {len(table)} models shown, the best" if len(shown) < len(table) else ""
     note(figure, left_out)
-    near = [name for name, d, e in zip(shown.index, difference, error, strict=True) if d + 2 * e >= 0]
+    indistinguishable = [name for name, d, e in zip(shown.index, difference, error, strict=True) if d + 2 * e >= 0]
     caption = (
         "How much worse than the best model each one predicts, in log score summed over rows, with two standard "
         "errors; a line that reaches zero belongs to a model that cannot be told from the best."
@@ -176,17 +182,17 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     caption += f" {left_out}." if left_out else ""
     alt = (
         f"Comparison of {counted(len(table), 'model')}: best {plain(shown.index[0], 40)} with a mean log score of "
-        f"{shown['log_score'].iloc[0]:.3f}; not told apart: {listing(near, 6)}."
+        f"{shown['log_score'].iloc[0]:.3f}; not told apart: {listing(indistinguishable, 6)}."
     )
     return Plot(figure, caption, alt)
 
 
 @styled
 def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
-    """Show how parameters, and predictions, react if the prior counts for more or less.
+    """Show how parameters, and predictions, change if the prior counts for more or less.
 
-    A blue dot right of the dashed line is a parameter that hangs on the prior; if the orange one is there too, prior
-    and data disagree, if not, the data say little. On the right, lines are what probabilities become.
+    A blue dot right of the dashed line is a parameter that is sensitive to the prior. If the orange dot is there too,
+    prior and data disagree; if not, the data are weak. On the right, lines end at the probabilities under both priors.
 
     Parameters
     ----------
@@ -197,17 +203,17 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
     rows = sensitivity.predictions
     panels = 1 if rows is None else 2
     figure, [axes] = new_figure(0.9 + 0.24 * max(6, len(table)), 1, panels)
-    at = np.arange(len(table))
+    position = np.arange(len(table))
     prior, likelihood = (table[name].to_numpy(dtype=float) for name in ("prior", "likelihood"))
-    axes[0].hlines(at, np.minimum(prior, likelihood), np.maximum(prior, likelihood), color=GREY, linewidth=0.8)
-    axes[0].plot(prior, at, "o", color=BLUE, markersize=5)
-    axes[0].plot(likelihood, at, "s", color=ORANGE, markersize=4)
+    axes[0].hlines(position, np.minimum(prior, likelihood), np.maximum(prior, likelihood), color=GREY, linewidth=0.8)
+    axes[0].plot(prior, position, "o", color=BLUE, markersize=5)
+    axes[0].plot(likelihood, position, "s", color=ORANGE, markersize=4)
     axes[0].axvline(sensitivity.threshold, color=VERMILLION, linestyle="--", linewidth=1.1)
     row_axis(axes[0], labels(table.index, 30 if rows is None else 24))
     axes[0].set_xlim(left=0)
     axes[0].set_xlabel("sensitivity of the parameter")
     low, high = sensitivity.alphas
-    parts = []
+    omissions = []
     handles = [
         Line2D([], [], color=BLUE, marker="o", linestyle="none"),
         Line2D([], [], color=ORANGE, marker="s", linestyle="none", markersize=4),
@@ -215,30 +221,32 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
     ]
     names = ["to the prior", "to the likelihood", f"limit {sensitivity.threshold:g}"]
     if len(table) < len(sensitivity.parameters):
-        parts.append(f"{len(table)} of {len(sensitivity.parameters)} parameters")
+        omissions.append(f"{len(table)} of {len(sensitivity.parameters)} parameters")
     if rows is not None:
-        worst = rows.sort_values("prior", ascending=False, kind="stable").head(SENSITIVE)
-        place = np.arange(len(worst))
-        p, less, more = (worst[name].to_numpy(dtype=float) for name in ("probability", "lower", "upper"))
-        axes[1].hlines(place, np.minimum(less, more), np.maximum(less, more), color=GREY, linewidth=0.9)
-        axes[1].plot(p, place, "D", color="#333333", markersize=3, zorder=4)
-        axes[1].plot(less, place, "v", color=GREEN, markersize=5)
-        axes[1].plot(more, place, "^", color=PURPLE, markersize=5)
-        row_axis(axes[1], [f"row {i}" for i in worst.index])
+        shown_rows = rows.sort_values("prior", ascending=False, kind="stable").head(SENSITIVE)
+        row_position = np.arange(len(shown_rows))
+        p, p_weaker, p_stronger = (shown_rows[name].to_numpy(dtype=float) for name in ("probability", "lower", "upper"))
+        axes[1].hlines(
+            row_position, np.minimum(p_weaker, p_stronger), np.maximum(p_weaker, p_stronger), color=GREY, linewidth=0.9
+        )
+        axes[1].plot(p, row_position, "D", color="#333333", markersize=3, zorder=4)
+        axes[1].plot(p_weaker, row_position, "v", color=GREEN, markersize=5)
+        axes[1].plot(p_stronger, row_position, "^", color=PURPLE, markersize=5)
+        row_axis(axes[1], [f"row {i}" for i in shown_rows.index])
         axes[1].set_xlabel("probability of its class")
         # Wide enough that changes of a tenth of a point do not look like much.
-        middle, half = (p.min() + p.max()) / 2, max(0.05, float(np.ptp([*p, *less, *more])) * 0.6)
-        axes[1].set_xlim(max(-0.02, middle - half), min(1.02, middle + half))
+        middle, half_width = (p.min() + p.max()) / 2, max(0.05, float(np.ptp([*p, *p_weaker, *p_stronger])) * 0.6)
+        axes[1].set_xlim(max(-0.02, middle - half_width), min(1.02, middle + half_width))
         axes[1].locator_params(axis="x", nbins=5)
         handles += [
             Line2D([], [], color=color, marker=marker, linestyle="none")
             for color, marker in ((GREEN, "v"), ("#333333", "D"), (PURPLE, "^"))
         ]
         names += [f"prior counts {low:g}×", "as it is", f"prior counts {high:g}×"]
-        if len(worst) < len(rows):
-            parts.append(f"{len(worst)} of {len(rows)} rows")
+        if len(shown_rows) < len(rows):
+            omissions.append(f"{len(shown_rows)} of {len(rows)} rows")
     legend(figure, handles, names)
-    left_out = f"{' and '.join(parts)} shown, the most sensitive" if parts else ""
+    left_out = f"{' and '.join(omissions)} shown, the most sensitive" if omissions else ""
     note(figure, left_out)
     caption = (
         "Left, sensitivity of each parameter: right of the dashed line it hangs on the prior; if the likelihood's does "
@@ -246,9 +254,10 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
     )
     caption += "Right, what probabilities become if the prior counts less or more. " if rows is not None else ""
     caption += f"{left_out}. " if left_out else ""
-    most = sensitivity.parameters["prior"]
+    to_prior = sensitivity.parameters["prior"]
     alt = (
-        f"Prior sensitivity: at most {most.max():.3f} ({plain(most.idxmax(), 40)}), limit {sensitivity.threshold:g}; "
-        f"{int((most >= sensitivity.threshold).sum())} of {len(most)} parameters above it."
+        f"Prior sensitivity: at most {to_prior.max():.3f} ({plain(to_prior.idxmax(), 40)}), limit "
+        f"{sensitivity.threshold:g}; {int((to_prior >= sensitivity.threshold).sum())} of {len(to_prior)} parameters "
+        "above it."
     )
     return Plot(figure, caption + sensitivity.reason, alt)

@@ -1,4 +1,4 @@
-"""Where the data sit between naive, LDA and QDA, as a map of the models' weights."""
+"""The posterior weights of models between naive, LDA and QDA, as a map."""
 
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
@@ -26,18 +26,20 @@ def plot_continuum(continuum: Continuum) -> Plot:
     deltas = np.unique(continuum.delta)
     line, column = np.searchsorted(deltas, continuum.delta), np.searchsorted(rows, continuum.prior_rows)
     weight = np.zeros((len(deltas), len(rows)))
-    share = np.zeros(len(rows))
-    weight[line, column], share[column] = continuum.weight, continuum.pooling
+    pooling = np.zeros(len(rows))
+    weight[line, column], pooling[column] = continuum.weight, continuum.pooling
     figure, [[axes]] = new_figure(0.9 + 0.24 * len(deltas))
     shades = LinearSegmentedColormap.from_list("weights", ["#FFFFFF", BLUE])
-    most = float(weight.max())
-    axes.imshow(weight, origin="lower", aspect="auto", cmap=shades, vmin=0, vmax=most, interpolation="nearest")
+    largest_weight = float(weight.max())
+    axes.imshow(
+        weight, origin="lower", aspect="auto", cmap=shades, vmin=0, vmax=largest_weight, interpolation="nearest"
+    )
     for i, j in zip(*np.nonzero(weight >= WRITTEN), strict=True):
-        color = "#FFFFFF" if weight[i, j] > DARK * most else BLACK
+        color = "#FFFFFF" if weight[i, j] > DARK * largest_weight else BLACK
         axes.text(j, i, f"{weight[i, j]:.2f}", ha="center", va="center", color=color)
     axes.grid(visible=False)
     corners = {0: "\nQDA", len(rows) - 1: "\nLDA"}
-    axes.set_xticks(np.arange(len(rows)), [f"{s:.2f}{corners.get(j, '')}" for j, s in enumerate(share)])
+    axes.set_xticks(np.arange(len(rows)), [f"{s:.2f}{corners.get(j, '')}" for j, s in enumerate(pooling)])
     names = ["naive" if np.isnan(delta) else f"{delta:g}" for delta in deltas]
     axes.set_yticks(np.arange(len(deltas)), names)
     axes.set_xlabel("share of the covariances that the classes have in common")

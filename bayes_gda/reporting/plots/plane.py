@@ -1,4 +1,4 @@
-"""Planes through feature space to look at classes in: two features, or the directions that part the classes best."""
+"""Planes in feature space that plots are drawn in: two features, or the directions that separate the classes best."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from bayes_gda.linalg import solve_triangular
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """Where in feature space a picture lies: z = (x − center) · forward, and back x = center + z · back.
+    """A plane in feature space: coordinates z = (x − center) · forward, and back x = center + z · back.
 
     Parameters
     ----------
@@ -23,9 +23,9 @@ class Plane:
     forward, back
         (d, 2) and (2, d), with back · forward = I.
     names
-        What the two axes are called; not yet escaped.
+        Names of the two axes, as the user wrote them; not escaped.
     projected
-        Whether more than two features are behind it.
+        Whether the plane is a projection of more than two features.
     """
 
     center: Floats
@@ -55,7 +55,7 @@ def feature_plane(data: Dataset, first: int = 0, second: int = 1) -> Plane:
 
 
 def discriminant_plane(data: Dataset, *, gaussians: Gaussians | None = None) -> Plane:
-    """Return the plane of the two directions that part the classes best.
+    """Return the plane of the two directions that separate the classes best.
 
     If their means lie on a line, as those of two classes do, the second direction is the one at right angles to it
     (in units of the spread within classes) along which the classes' own spreads differ most.
@@ -90,13 +90,13 @@ def default_plane(data: Dataset) -> Plane:
 
 def _second_direction(moments: Moments, L: Floats, first: Floats) -> Floats:
     """Return the direction (d,) of unit spread within classes, unrelated to `first`, where spreads differ most."""
-    a = L.T @ first  # in sphered coordinates, where Σ = I
-    off = np.zeros_like(L)
+    z = L.T @ first  # in sphered coordinates, where Σ = I
+    inequality = np.zeros_like(L)
     for count, S in zip(moments.count, moments.scatter, strict=True):
         C = solve_triangular(L, solve_triangular(L, S).T) / max(count, 1) - np.eye(len(L))
-        off += count * C @ C
-    # Largest eigenvector among those at right angles to a; the lift keeps a itself from being one.
-    away = np.eye(len(a)) - np.outer(a, a) / (a @ a)
-    values, vectors = np.linalg.eigh(away @ (off + np.trace(off) * np.eye(len(a))) @ away)
+        inequality += count * C @ C
+    # Largest eigenvector among those at right angles to z; adding the trace keeps z itself from being one.
+    complement = np.eye(len(z)) - np.outer(z, z) / (z @ z)
+    values, vectors = np.linalg.eigh(complement @ (inequality + np.trace(inequality) * np.eye(len(z))) @ complement)
     v = vectors[:, values.argmax()]
     return np.asarray(solve_triangular(L, v * np.sign(v[np.abs(v).argmax()]), transposed=True))

@@ -38,21 +38,21 @@ from bayes_gda.reporting.plots.style import (
 if TYPE_CHECKING:
     import xarray as xr
 
-ROOM = 1.9  # inches of a label, less its number: three panels stand side by side
-SHORTEST, LONG = 6, 80  # characters of a name in a label, and of a label: its room is what counts
+LABEL_INCHES = 1.9  # inches of a label, less its number: three panels stand side by side
+SHORTEST_NAME, LONGEST_LABEL = 6, 80  # characters of a name in a label, and of a label: its room is what counts
 # Densities are drawn between these quantiles: a few draws far out would squeeze the rest.
 TAILS = (0.001, 0.999)
-INNER = 0.5  # share of the thick part of an interval
+INNER_PROB = 0.5  # of the thick part of an interval
 # In a forest of parameters as they are, the axis may be so many times longer than the usual interval.
-LENGTH = 30.0
-CLOUD = 1000  # draws shown as points under contours
+LONGEST_AXIS = 30.0
+PAIR_POINTS = 1000  # draws shown as points under contours
 KDE_DRAWS = 4000  # of a two-dimensional density: more change nothing that one sees
 PAIR_GRID = 80  # points a side of that density
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Draws:
-    """Draws (chain, draw) of the scalars that vary, by method and label; what each label is drawn as."""
+    """Draws (chain, draw) of the scalars that vary, by method and label; text to draw for each label; the reference."""
 
     by_method: dict[str, dict[str, Floats]]
     names: dict[str, str]
@@ -60,7 +60,7 @@ class Draws:
 
 
 def read_draws(posteriors: "Mapping[str, xr.DataTree]", parameters: Sequence[str] | None = None) -> Draws:
-    """Read what all methods have; constants are left out, and of equal draws (Σ_ij and Σ_ji) all but the first.
+    """Read the scalars that all methods have; constants and repeated draws (Σ_ji, equal to Σ_ij) are left out.
 
     Parameters
     ----------
@@ -77,34 +77,36 @@ def read_draws(posteriors: "Mapping[str, xr.DataTree]", parameters: Sequence[str
     if not groups:
         raise DataError("`posteriors` must hold at least one method; got none.")
     reference = best_method(groups)
-    best = groups[reference]
-    common = [name for name in best.data_vars if all(name in group for group in groups.values())]
+    reference_group = groups[reference]
+    common = [name for name in reference_group.data_vars if all(name in group for group in groups.values())]
     if not common:
         raise DataError("The posteriors have no variable in common. Show methods of one model.")
     by_method = {method: scalars(group[common]) for method, group in groups.items()}
-    shared = [label for label in by_method[reference] if all(label in by for by in by_method.values())]
-    kept: list[str] = []
-    seen: set[bytes] = set()
+    shared = [label for label in by_method[reference] if all(label in own_draws for own_draws in by_method.values())]
+    chosen: list[str] = []
+    seen_draws: set[bytes] = set()
     for label in shared if parameters is None else parameters:
         if label not in shared:
             raise DataError(f"`parameters` must be labels such as {shared[0]!r}; got {label!r}.")
         x = by_method[reference][label]
-        varies = any(np.ptp(by[label]) > CONSTANT * np.abs(by[label]).max() for by in by_method.values())
-        if parameters is not None or (varies and x.tobytes() not in seen):
-            kept.append(label)
-            seen.add(x.tobytes())
-    if not kept:
+        varies = any(
+            np.ptp(own_draws[label]) > CONSTANT * np.abs(own_draws[label]).max() for own_draws in by_method.values()
+        )
+        if parameters is not None or (varies and x.tobytes() not in seen_draws):
+            chosen.append(label)
+            seen_draws.add(x.tobytes())
+    if not chosen:
         raise DataError("No parameter varies; there is nothing to show.")
-    names = _names(best[common])
+    names = _label_parts(reference_group[common])
     # One variable only: its name need not stand at each of its entries.
-    alone = len({names[label][0] for label in kept}) == 1 and all(names[label][1] for label in kept)
-    texts = labels([_short(*names[label], alone) for label in kept], LONG)
-    ordered = {method: {label: by[label] for label in kept} for method, by in by_method.items()}
-    return Draws(ordered, dict(zip(kept, texts, strict=True)), reference)
+    single_variable = len({names[label][0] for label in chosen}) == 1 and all(names[label][1] for label in chosen)
+    texts = labels([_fit_label(*names[label], single_variable) for label in chosen], LONGEST_LABEL)
+    draws = {method: {label: own_draws[label] for label in chosen} for method, own_draws in by_method.items()}
+    return Draws(draws, dict(zip(chosen, texts, strict=True)), reference)
 
 
 def best_method(methods: Iterable[str]) -> str:
-    """Return the method that the others are held to: the first in PREFERENCE, or of all if none is there."""
+    """Return the reference method: the first of PREFERENCE that is present, or the first method if none is."""
 
     def rank(method: str) -> int:
         key = method.casefold().replace("_", "-")
@@ -113,53 +115,55 @@ def best_method(methods: Iterable[str]) -> str:
     return min(methods, key=rank)
 
 
-def _names(dataset: "xr.Dataset") -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return variable and coords of each label, in the order of `scalars`."""
-    out = []
+def _label_parts(dataset: "xr.Dataset") -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return name and coords of the variable behind each label, in the order of `scalars`."""
+    label_parts = []
     for name, variable in dataset.data_vars.items():
         inner = [dim for dim in variable.dims if dim not in ("chain", "draw")]
         coords = [[str(label) for label in variable[dim].to_numpy()] for dim in inner]
-        out += [(str(name), parts) for parts in product(*coords)]
-    return dict(zip(scalars(dataset), out, strict=True))
+        label_parts += [(str(name), label_coords) for label_coords in product(*coords)]
+    return dict(zip(scalars(dataset), label_parts, strict=True))
 
 
-def _short(variable: str, coords: tuple[str, ...], alone: bool) -> str:
-    """Return a label that fits its room: each of the coords is cut, not the label as a whole."""
+def _fit_label(variable: str, coords: tuple[str, ...], single_variable: bool) -> str:
+    """Return a label of at most LABEL_INCHES: each of the coords is cut, not the label as a whole."""
     text = plain(variable)
-    for width in range(NAME, SHORTEST, -1) if coords else ():
+    for width in range(NAME, SHORTEST_NAME, -1) if coords else ():
         inner = ", ".join(plain(label, width) for label in coords)
         # `w` of a feature is called by the feature; a covariance would be read as the feature itself.
-        text = inner if alone and variable == "w" else f"{plain(variable)}[{inner}]"
-        if text_width(drawn(text)) <= ROOM:
+        text = inner if single_variable and variable == "w" else f"{plain(variable)}[{inner}]"
+        if text_width(drawn(text)) <= LABEL_INCHES:
             break
     return text
 
 
 def most_different(draws: Draws, most: int) -> tuple[list[str], str]:
-    """Return at most so many labels in their order, and how they were chosen; `` if all are there.
+    """Return at most `most` labels in their order, and a remark how they were chosen; empty if all are returned.
 
-    Methods are held to the reference by (difference of means)/sd and by the log ratio of sds. With one method, the
-    parameters furthest from zero in posterior sds are taken.
+    Methods are compared with the reference by (difference of means)/sd plus the log ratio of sds. With one method, the
+    parameters furthest from zero in posterior sds are chosen.
     """
     if most < 1:
         raise DataError(f"`most` must be at least 1; got {most}.")
-    best = draws.by_method[draws.reference]
-    if len(best) <= most:
-        return list(best), ""
-    others = [by for method, by in draws.by_method.items() if method != draws.reference]
+    reference_draws = draws.by_method[draws.reference]
+    if len(reference_draws) <= most:
+        return list(reference_draws), ""
+    other_draws = [own_draws for method, own_draws in draws.by_method.items() if method != draws.reference]
     score = {}
-    for label, x in best.items():
+    for label, x in reference_draws.items():
         sd = max(float(x.std()), np.finfo(float).tiny)
-        if others:
+        if other_draws:
             score[label] = max(
-                abs(float(by[label].mean() - x.mean())) / sd + abs(float(np.log(max(by[label].std(), 1e-300) / sd)))
-                for by in others
+                abs(float(own_draws[label].mean() - x.mean())) / sd
+                + abs(float(np.log(max(own_draws[label].std(), 1e-300) / sd)))
+                for own_draws in other_draws
             )
         else:
             score[label] = abs(float(x.mean())) / sd
     chosen = set(sorted(score, key=lambda label: -score[label])[:most])
-    why = "those on which the methods differ most" if others else "those furthest from zero in posterior sds"
-    return [label for label in best if label in chosen], f"{most} of {len(best)} parameters shown, {why}"
+    criterion = "those on which the methods differ most" if other_draws else "those furthest from zero in posterior sds"
+    remark = f"{most} of {len(reference_draws)} parameters shown, {criterion}"
+    return [label for label in reference_draws if label in chosen], remark
 
 
 # ── Plots ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -169,10 +173,10 @@ def most_different(draws: Draws, most: int) -> tuple[list[str], str]:
 def plot_marginals(
     posteriors: "Mapping[str, xr.DataTree]", *, parameters: Sequence[str] | None = None, most: int = 9
 ) -> Plot:
-    """Show the posterior density of each parameter, one line a method.
+    """Show the posterior density of each parameter, one line per method.
 
-    Lines on top of each other mean that the methods agree; a line that is shifted has another mean, a narrower one
-    claims to be surer.
+    Lines on top of each other mean that the methods agree; a shifted line has another mean, a narrower one a smaller
+    posterior sd.
 
     Parameters
     ----------
@@ -190,8 +194,8 @@ def plot_marginals(
     rows = -(-len(chosen) // columns)
     figure, grid = new_figure(0.6 + 1.55 * rows, rows, columns)
     for axes, label in zip(grid.flat, chosen, strict=False):
-        for method, by in draws.by_method.items():
-            x, density = _density(by[label].ravel())
+        for method, own_draws in draws.by_method.items():
+            x, density = _estimate_density(own_draws[label].ravel())
             axes.plot(x, density, color=styles[method][0], linestyle=styles[method][1], gid=f"{method}|{label}")
         axes.set_title(draws.names[label], fontsize=FONT)
         axes.set_yticks([])
@@ -204,7 +208,8 @@ def plot_marginals(
     note(figure, left_out)
     caption = "Posterior densities by method; where the lines lie on each other the methods agree."
     caption += f" {left_out}." if left_out else ""
-    return Plot(figure, caption, f"Posterior marginals of {listing(chosen)} by {_methods(draws)}. {_gap(draws)}")
+    alt = f"Posterior marginals of {listing(chosen)} by {_list_methods(draws)}. {_describe_difference(draws)}"
+    return Plot(figure, caption, alt)
 
 
 @styled
@@ -213,12 +218,12 @@ def plot_forest(
     *,
     parameters: Sequence[str] | None = None,
     most: int = 20,
-    level: float = 0.9,
+    prob: float = 0.9,
     standardised: bool | None = None,
 ) -> Plot:
-    """Show the interval of each parameter, one line a method under each other.
+    """Show the interval of each parameter, one line per method.
 
-    Dots are medians, thick lines hold half of the posterior, thin ones `level`. Methods agree if the lines of a
+    Dots are medians, thick lines hold half of the posterior, thin lines `prob` of it. Methods agree if the lines of a
     parameter look the same.
 
     Parameters
@@ -229,50 +234,55 @@ def plot_forest(
         Labels such as `w[glu]`, all of which are shown; None for those on which the methods differ most.
     most
         How many of these at most.
-    level
+    prob
         Probability of an interval.
     standardised
         Whether to show each parameter less the reference's mean, in its sd. None does so where the parameters' scales
         are too different for one axis.
     """
-    if not INNER < level < 1:
-        raise DataError(f"`level` must lie between {INNER} and 1; got {level:g}.")
+    if not INNER_PROB < prob < 1:
+        raise DataError(f"`prob` must lie between {INNER_PROB} and 1; got {prob:g}.")
     draws = read_draws(posteriors, parameters)
     chosen, left_out = most_different(draws, most if parameters is None else len(parameters))
-    best = draws.by_method[draws.reference]
-    ends = np.array([np.quantile(best[label], [(1 - level) / 2, (1 + level) / 2]) for label in chosen])
+    reference_draws = draws.by_method[draws.reference]
+    ends = np.array([np.quantile(reference_draws[label], [(1 - prob) / 2, (1 + prob) / 2]) for label in chosen])
     if standardised is None:
-        standardised = bool(np.ptp(ends) > LENGTH * np.median(ends[:, 1] - ends[:, 0]))
+        standardised = bool(np.ptp(ends) > LONGEST_AXIS * np.median(ends[:, 1] - ends[:, 0]))
     styles = method_styles(draws.by_method)
-    count = len(draws.by_method)
-    figure, [[axes]] = new_figure(0.9 + len(chosen) * max(0.18, 0.1 + 0.075 * count))
-    for m, (method, by) in enumerate(draws.by_method.items()):
-        q = [(1 - level) / 2, (1 - INNER) / 2, 0.5, (1 + INNER) / 2, (1 + level) / 2]
-        values = np.array([np.quantile(by[label], q) for label in chosen])
+    n_methods = len(draws.by_method)
+    figure, [[axes]] = new_figure(0.9 + len(chosen) * max(0.18, 0.1 + 0.075 * n_methods))
+    for m, (method, own_draws) in enumerate(draws.by_method.items()):
+        q = [(1 - prob) / 2, (1 - INNER_PROB) / 2, 0.5, (1 + INNER_PROB) / 2, (1 + prob) / 2]
+        values = np.array([np.quantile(own_draws[label], q) for label in chosen])
         if standardised:
-            center = np.array([best[label].mean() for label in chosen])
-            scale = np.array([best[label].std() for label in chosen])
+            center = np.array([reference_draws[label].mean() for label in chosen])
+            scale = np.array([reference_draws[label].std() for label in chosen])
             values = (values - center[:, None]) / np.where(scale > 0, scale, 1.0)[:, None]
-        at = np.arange(len(chosen)) + (m - (count - 1) / 2) * 0.7 / count
+        position = np.arange(len(chosen)) + (m - (n_methods - 1) / 2) * 0.7 / n_methods
         color = styles[method][0]
-        axes.hlines(at, values[:, 0], values[:, 4], color=color, linewidth=0.9)
-        axes.hlines(at, values[:, 1], values[:, 3], color=color, linewidth=2.6)
-        axes.plot(values[:, 2], at, "o", color=color, markersize=3.5, markeredgecolor="white", markeredgewidth=0.4)
+        axes.hlines(position, values[:, 0], values[:, 4], color=color, linewidth=0.9)
+        axes.hlines(position, values[:, 1], values[:, 3], color=color, linewidth=2.6)
+        axes.plot(
+            values[:, 2], position, "o", color=color, markersize=3.5, markeredgecolor="white", markeredgewidth=0.4
+        )
     row_axis(axes, [draws.names[label] for label in chosen])
     axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
     variable = {label.split("[")[0] for label in chosen}
-    what = f"value of {drawn(plain(variable.pop()))}" if len(variable) == 1 else "value of the parameter"
-    axes.set_xlabel(f"difference from the mean of {drawn(plain(draws.reference))}, in its sd" if standardised else what)
+    axis_label = f"value of {drawn(plain(variable.pop()))}" if len(variable) == 1 else "value of the parameter"
+    axes.set_xlabel(
+        f"difference from the mean of {drawn(plain(draws.reference))}, in its sd" if standardised else axis_label
+    )
     _method_legend(figure, draws)
     note(figure, left_out)
     caption = (
-        f"Dots are posterior medians, thick lines hold {100 * INNER:.0f} % and thin lines {100 * level:.0f} % of the "
-        "posterior; methods agree where the lines of a parameter look alike."
+        f"Dots are posterior medians, thick lines hold {100 * INNER_PROB:.0f} % and thin lines {100 * prob:.0f} % of "
+        "the posterior; methods agree where the lines of a parameter look alike."
     )
     if standardised:
         caption += f" Each parameter is shown less its mean by {plain(draws.reference)}, in posterior sds."
     caption += f" {left_out}." if left_out else ""
-    return Plot(figure, caption, f"Intervals of {len(chosen)} parameters by {_methods(draws)}. {_gap(draws)}")
+    alt = f"Intervals of {len(chosen)} parameters by {_list_methods(draws)}. {_describe_difference(draws)}"
+    return Plot(figure, caption, alt)
 
 
 @styled
@@ -281,7 +291,7 @@ def plot_pair(
 ) -> Plot:
     """Show two parameters together: regions that hold 50 and 90 % of each method's posterior, over draws of the best.
 
-    Ellipses are what a Gaussian approximation can do; a posterior that bends or leans shows here first.
+    Outlines of a Gaussian approximation are ellipses; those of a curved or skewed posterior are not.
 
     Parameters
     ----------
@@ -290,43 +300,43 @@ def plot_pair(
     x, y
         Labels of two parameters, such as `w[glu]`.
     shares
-        What the outlines hold.
+        Posterior probability that each outline holds.
     """
     draws = read_draws(posteriors, (x, y))
     if x == y or not 0 < min(shares) <= max(shares) < 1:
         raise DataError(f"`x` and `y` must differ and `shares` lie in (0, 1); got {x!r}, {y!r} and {shares}.")
     styles = method_styles(draws.by_method)
     figure, [[axes]] = new_figure(4.4)
-    best = np.stack([draws.by_method[draws.reference][label].ravel() for label in (x, y)])
-    step = max(1, best.shape[1] // CLOUD)
-    axes.plot(*best[:, ::step], ".", color=styles[draws.reference][0], markersize=3, alpha=0.25, rasterized=True)
-    low = np.min([[np.quantile(by[label], TAILS[0]) for label in (x, y)] for by in draws.by_method.values()], axis=0)
-    high = np.max([[np.quantile(by[label], TAILS[1]) for label in (x, y)] for by in draws.by_method.values()], axis=0)
+    pairs = {method: np.stack([own[x].ravel(), own[y].ravel()]) for method, own in draws.by_method.items()}
+    reference_pair, color = pairs[draws.reference], styles[draws.reference][0]
+    step = max(1, reference_pair.shape[1] // PAIR_POINTS)
+    axes.plot(*reference_pair[:, ::step], ".", color=color, markersize=3, alpha=0.25, rasterized=True)
+    low = np.min([np.quantile(pair, TAILS[0], axis=1) for pair in pairs.values()], axis=0)
+    high = np.max([np.quantile(pair, TAILS[1], axis=1) for pair in pairs.values()], axis=0)
     grid = np.meshgrid(*(np.linspace(a, b, PAIR_GRID) for a, b in zip(low, high, strict=True)))
-    for method, by in draws.by_method.items():
-        both = np.stack([by[label].ravel() for label in (x, y)])
-        both = both[:, :: max(1, both.shape[1] // KDE_DRAWS)]
-        if np.linalg.matrix_rank(np.cov(both)) < 2:
+    for method, pair in pairs.items():
+        thinned = pair[:, :: max(1, pair.shape[1] // KDE_DRAWS)]
+        if np.linalg.matrix_rank(np.cov(thinned)) < 2:
             raise DataError(f"`x` and `y` must not determine each other; {x!r} and {y!r} do by {method!r}.")
-        kde = gaussian_kde(both)
+        kde = gaussian_kde(thinned)
         # The region of highest density that holds a share s is where the density exceeds its (1 − s)-quantile.
-        levels = np.quantile(kde(both), sorted(1 - s for s in shares))
+        thresholds = np.quantile(kde(thinned), sorted(1 - s for s in shares))
         color, dashes = styles[method]
         density = kde(np.stack([g.ravel() for g in grid])).reshape(grid[0].shape)
-        axes.contour(*grid, density, levels=levels, colors=color, linestyles=[dashes], linewidths=[1.2, 1.8])
+        axes.contour(*grid, density, levels=thresholds, colors=color, linestyles=[dashes], linewidths=[1.2, 1.8])
     # Both axes are named in full, as there is room.
     names = labels([x, y], 60, inches=3.4)
     axes.set(xlabel=names[0], ylabel=names[1], xlim=(low[0], high[0]), ylim=(low[1], high[1]))
     _method_legend(figure, draws)
-    held = " and ".join(f"{100 * s:.0f} %" for s in shares)
-    correlation = float(np.corrcoef(best[0], best[1]).flat[1])
+    masses = " and ".join(f"{100 * s:.0f} %" for s in shares)
+    correlation = float(np.corrcoef(reference_pair[0], reference_pair[1]).flat[1])
     caption = (
-        f"Outlines hold {held} of each posterior, points are draws of {plain(draws.reference)}; where outlines part, "
+        f"Outlines hold {masses} of each posterior, points are draws of {plain(draws.reference)}; where outlines part, "
         "the approximation misses the shape of the posterior, not only its middle."
     )
     alt = (
-        f"Joint posterior of {plain(x, 40)} and {plain(y, 40)} by {_methods(draws)}; by {plain(draws.reference)} their "
-        f"correlation is {correlation:.2f}."
+        f"Joint posterior of {plain(x, 40)} and {plain(y, 40)} by {_list_methods(draws)}; by {plain(draws.reference)} "
+        f"their correlation is {correlation:.2f}."
     )
     return Plot(figure, caption, alt)
 
@@ -334,8 +344,8 @@ def plot_pair(
 # ── Parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _density(x: Floats) -> tuple[Floats, Floats]:
-    """Return grid and density of draws (S,), without the far tails."""
+def _estimate_density(x: Floats) -> tuple[Floats, Floats]:
+    """Return a grid between the TAILS quantiles of draws (S,), and the density on it."""
     from arviz_stats.base import array
 
     low, high = np.quantile(x, TAILS)
@@ -351,28 +361,30 @@ def _density(x: Floats) -> tuple[Floats, Floats]:
 
 
 def _method_legend(figure: Any, draws: Draws) -> None:
+    """Put a legend of the methods above the axes."""
     styles = method_styles(draws.by_method)
     handles = [Line2D([], [], color=color, linestyle=dashes) for color, dashes in styles.values()]
     legend(figure, handles, labels(draws.by_method))
 
 
-def _methods(draws: Draws) -> str:
+def _list_methods(draws: Draws) -> str:
+    """Return the names of at most six methods for a sentence."""
     return listing(list(draws.by_method), 6)
 
 
-def _gap(draws: Draws) -> str:
-    """Return the largest difference of means to the reference, in a sentence."""
-    best = draws.by_method[draws.reference]
-    off = {
-        (abs(float(by[label].mean() - x.mean())) / float(x.std()), method, label)
-        for method, by in draws.by_method.items()
+def _describe_difference(draws: Draws) -> str:
+    """Return a sentence with the largest difference of a posterior mean from that of the reference."""
+    reference_draws = draws.by_method[draws.reference]
+    differences = {
+        (abs(float(own_draws[label].mean() - x.mean())) / float(x.std()), method, label)
+        for method, own_draws in draws.by_method.items()
         if method != draws.reference
-        for label, x in best.items()
+        for label, x in reference_draws.items()
         if x.std() > 0
     }
-    if not off:
+    if not differences:
         return "There is one method."
-    size, method, label = max(off)
+    size, method, label = max(differences)
     return (
         f"The largest difference of means from {plain(draws.reference)} is {size:.2f} posterior sd "
         f"({plain(method)}, {plain(label, 40)})."

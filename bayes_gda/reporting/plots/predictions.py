@@ -1,4 +1,4 @@
-"""Predicted probabilities: method against method, with their intervals, and against what happened."""
+"""Predicted probabilities: compared between methods, with their intervals, and compared with the outcomes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -44,8 +44,8 @@ STRIPS, BARS = 6, 1300
 def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str | None = None) -> Plot:
     """Show the probabilities of each method against those of the reference, and their differences.
 
-    On the left, points on the diagonal agree. The right has the same points with the diagonal laid flat, in percentage
-    points: it shows where a method is too sure or too timid.
+    On the left, points on the diagonal agree. The right panel has their differences from the reference in percentage
+    points: it shows where a method is over- or underconfident.
 
     Parameters
     ----------
@@ -63,56 +63,60 @@ def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str |
     elif reference not in P:
         raise DataError(f"`reference` must be one of {', '.join(map(repr, P))}; got {reference!r}.")
     n, K = P[reference].shape
-    shown = _rows(P, reference, max(1, POINTS // (1 if K == 2 else K)))
-    flat = {method: p[shown, 1] if K == 2 else p[shown].ravel() for method, p in P.items()}
-    best = flat.pop(reference)
-    others = list(flat)
+    row_index = _select_rows(P, reference, max(1, POINTS // (1 if K == 2 else K)))
+    p_of = {method: p[row_index, 1] if K == 2 else p[row_index].ravel() for method, p in P.items()}
+    p_reference = p_of.pop(reference)
+    others = list(p_of)
     styles = method_styles(others)
     figure, [[left, right]] = new_figure(3.5, 1, 2)
     left.plot([0, 1], [0, 1], color=GREY, linewidth=0.9)
     right.axhline(0, color=GREY, linewidth=0.9)
     handles = []
     # Furthest from the reference first, so that the others are not hidden under it.
-    for method in sorted(others, key=lambda name: -float(np.abs(flat[name] - best).max())):
-        look: dict[str, Any] = {
+    for method in sorted(others, key=lambda name: -float(np.abs(p_of[name] - p_reference).max())):
+        marker_style: dict[str, Any] = {
             "color": styles[method][0],
             "marker": MARKERS[others.index(method) % len(MARKERS)],
             "linestyle": "none",
             "markersize": 3.2,
             "markeredgewidth": 0,
             "alpha": 0.65,
-            "rasterized": len(best) > MANY_POINTS // 2,
+            "rasterized": len(p_reference) > MANY_POINTS // 2,
         }
-        p = flat[method]
-        left.plot(best, p, **look)
-        right.plot(best, 100 * (p - best), **look)
-        handles.append((others.index(method), Line2D([], [], **look | {"alpha": 1.0, "markersize": 5})))
+        p = p_of[method]
+        left.plot(p_reference, p, **marker_style)
+        right.plot(p_reference, 100 * (p - p_reference), **marker_style)
+        handles.append((others.index(method), Line2D([], [], **marker_style | {"alpha": 1.0, "markersize": 5})))
     name = drawn(plain(reference))
     left.set(
         xlabel=f"probability by {name}", ylabel="probability by the method", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02)
     )
     right.set(xlabel=f"probability by {name}", ylabel="difference, percentage points", xlim=(-0.02, 1.02))
     legend(figure, [handle for _, handle in sorted(handles, key=lambda pair: pair[0])], labels(others))
-    note(figure, f"{len(shown)} of {n} rows shown, those that differ most among them" if len(shown) < n else "")
-    change = {method: float(np.abs(p - best).max()) for method, p in flat.items()}
-    worst = max(change, key=lambda method: change[method])
+    note(figure, f"{len(row_index)} of {n} rows shown, those that differ most among them" if len(row_index) < n else "")
+    largest_difference = {method: float(np.abs(p - p_reference).max()) for method, p in p_of.items()}
+    worst = max(largest_difference, key=lambda method: largest_difference[method])
     caption = (
         f"Probabilities against those of {plain(reference)}: left as they are, right their difference. Points on the "
         "grey lines agree."
     )
-    figures = ", ".join(f"{plain(method)} {value:.3f}" for method, value in change.items())
+    figures = ", ".join(f"{plain(method)} {value:.3f}" for method, value in largest_difference.items())
     alt = (
         f"Probabilities of {counted(n, 'row')} and {K} classes; largest difference from {plain(reference)}: {figures}."
     )
-    return Plot(figure, f"{caption} {plain(worst)} is furthest away, by up to {100 * change[worst]:.1f} points.", alt)
+    return Plot(
+        figure,
+        f"{caption} {plain(worst)} is furthest away, by up to {100 * largest_difference[worst]:.1f} points.",
+        alt,
+    )
 
 
-def _rows(P: Mapping[str, Floats], reference: str, most: int) -> Any:
-    """Return about so many rows, evenly spread, and for each method the one that differs most."""
+def _select_rows(P: Mapping[str, Floats], reference: str, most: int) -> Any:
+    """Return the indices of about `most` rows, evenly spread, and for each method of the row that differs most."""
     n = len(P[reference])
-    spread = np.linspace(0, n - 1, min(n, most)).round().astype(int)
+    evenly_spread = np.linspace(0, n - 1, min(n, most)).round().astype(int)
     worst = [int(np.abs(p - P[reference]).max(axis=1).argmax()) for p in P.values()]
-    return np.unique([*spread, *worst])
+    return np.unique([*evenly_spread, *worst])
 
 
 @styled
@@ -123,12 +127,12 @@ def plot_intervals(
     *,
     y: ArrayLike | None = None,
     class_name: Any = "the class",
-    level: float = 0.9,
+    prob: float = 0.9,
 ) -> Plot:
     """Show the probability of a class for each row with its interval, rows sorted.
 
-    A long line is a row of which the model says that it does not know the probability well. An S of short lines is
-    what a sure model looks like.
+    A long line marks a row whose probability is uncertain under the posterior. If the posterior is concentrated, the
+    lines are short and the points form an S.
 
     Parameters
     ----------
@@ -138,7 +142,7 @@ def plot_intervals(
         (n,) whether the row is of the class; None if not known.
     class_name
         Name of the class.
-    level
+    prob
         Posterior probability that the intervals hold, for the caption.
     """
     p, low, high = (np.asarray(a, dtype=np.float64) for a in (probability, lower, upper))
@@ -146,41 +150,41 @@ def plot_intervals(
         raise DataError(f"`probability`, `lower`, `upper` must be (n,); got {p.shape}, {low.shape} and {high.shape}.")
     if not ((low >= 0) & (low <= high) & (high <= 1) & (p >= 0) & (p <= 1)).all():
         raise DataError("`lower` ≤ `upper` and `probability` must be probabilities between 0 and 1.")
-    own = None if y is None else np.asarray(y).astype(bool)
-    if own is not None and own.shape != p.shape:
-        raise DataError(f"`y` must have one entry for each of the {len(p)} rows; got shape {own.shape}.")
+    is_class = None if y is None else np.asarray(y).astype(bool)
+    if is_class is not None and is_class.shape != p.shape:
+        raise DataError(f"`y` must have one entry for each of the {len(p)} rows; got shape {is_class.shape}.")
     order = np.argsort(p, kind="stable")
     # Evenly spread over the ranks, with both ends.
-    shown = order[np.unique(np.linspace(0, len(p) - 1, min(len(p), INTERVALS)).round().astype(int))]
-    rank = np.arange(1, len(shown) + 1)
+    row_index = order[np.unique(np.linspace(0, len(p) - 1, min(len(p), INTERVALS)).round().astype(int))]
+    rank = np.arange(1, len(row_index) + 1)
     figure, [[axes]] = new_figure(3.3)
     name = drawn(plain(class_name))
-    groups = [(np.ones(len(shown), bool), GREY, "o", "")]
-    if own is not None:
+    groups = [(np.ones(len(row_index), bool), GREY, "o", "")]
+    if is_class is not None:
         groups = [
-            (own[shown], *class_style(1), f"is {name}"),
-            (~own[shown], *class_style(0), "is not"),
+            (is_class[row_index], *class_style(1), f"is {name}"),
+            (~is_class[row_index], *class_style(0), "is not"),
         ]
-    width = float(np.clip(200 / len(shown), 0.6, 3))
+    width = float(np.clip(200 / len(row_index), 0.6, 3))
     handles = []
     for mask, color, marker, _ in groups:
-        axes.vlines(rank[mask], low[shown][mask], high[shown][mask], color=color, alpha=0.45, linewidth=width)
-        handles += axes.plot(rank[mask], p[shown][mask], marker, color=color, markersize=2.6)
+        axes.vlines(rank[mask], low[row_index][mask], high[row_index][mask], color=color, alpha=0.45, linewidth=width)
+        handles += axes.plot(rank[mask], p[row_index][mask], marker, color=color, markersize=2.6)
     axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
     axes.set(xlabel="rows, by their probability", ylabel=f"probability of {name}", ylim=(-0.02, 1.02))
-    axes.set_xlim(0, len(shown) + 1)
-    if own is not None:
+    axes.set_xlim(0, len(row_index) + 1)
+    if is_class is not None:
         legend(figure, handles, [text for *_, text in groups])
-    note(figure, f"{len(shown)} of {len(p)} rows shown, evenly spread" if len(shown) < len(p) else "")
-    across = int(((low < 0.5) & (high > 0.5)).sum())
+    note(figure, f"{len(row_index)} of {len(p)} rows shown, evenly spread" if len(row_index) < len(p) else "")
+    crossing = int(((low < 0.5) & (high > 0.5)).sum())
     caption = (
         f"Probability of {plain(class_name)} for each row, lowest first; lines are intervals that hold "
-        f"{100 * level:.0f} % of the posterior. {counted(across, 'interval')} of {len(p)} cross one half: there the "
+        f"{100 * prob:.0f} % of the posterior. {counted(crossing, 'interval')} of {len(p)} cross one half: there the "
         "more probable class is not certain."
     )
     alt = (
         f"Intervals of the probability of {plain(class_name)} for {counted(len(p), 'row')}: median width "
-        f"{np.median(high - low):.3f}, largest {np.max(high - low):.3f}, {across} across one half."
+        f"{np.median(high - low):.3f}, largest {np.max(high - low):.3f}, {crossing} across one half."
     )
     return Plot(figure, caption, alt)
 
@@ -196,7 +200,7 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
     Parameters
     ----------
     P, y
-        (n, K) probabilities and (n,) class codes; for two classes class 1 is shown, else one strip a class.
+        (n, K) probabilities and (n,) class codes; for two classes class 1 is shown, else one strip per class.
     class_names
         (K,) names; by default the codes.
     """
@@ -205,18 +209,18 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
     names = list(range(K)) if class_names is None else list(class_names)
     if len(names) != K:
         raise DataError(f"`class_names` must hold {K} names, one for each column of `P`; got {len(names)}.")
-    area = {k: _area(P[:, k], codes == k) for k in range(K)}
+    auc = {k: _roc_area(P[:, k], codes == k) for k in range(K)}
     # Of many classes the worst separated; those without rows have nothing to show.
     present = [k for k in ([1] if K == 2 else range(K)) if (codes == k).any() or K == 2]
-    chosen = sorted(sorted(present, key=lambda k: area[k])[:STRIPS])
-    figure, grid = new_figure(0.9 + 0.95 * len(chosen), len(chosen), 1, sharex=True)
+    shown = sorted(sorted(present, key=lambda k: auc[k])[:STRIPS])
+    figure, grid = new_figure(0.9 + 0.95 * len(shown), len(shown), 1, sharex=True)
     texts = labels(names)
-    for [axes], k in zip(grid, chosen, strict=True):
+    for [axes], k in zip(grid, shown, strict=True):
         order = np.argsort(P[:, k], kind="stable")
-        p, own = P[order, k], (codes[order] == k).astype(np.float64)
+        p, is_class = P[order, k], (codes[order] == k).astype(np.float64)
         # Equal bars; if there are more rows than pixels, a bar has the share of its rows.
         edges = np.linspace(0, n, min(n, BARS) + 1).round().astype(int)
-        share = np.add.reduceat(own, edges[:-1]) / np.diff(edges)
+        share = np.add.reduceat(is_class, edges[:-1]) / np.diff(edges)
         color, _ = class_style(k)
         shades = LinearSegmentedColormap.from_list("share", ["#F4F4F4", color])
         axes.imshow(
@@ -225,35 +229,35 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
         axes.plot(np.arange(n) + 0.5, p, color=BLACK, linewidth=1.3, drawstyle="steps-mid", rasterized=n > MANY_POINTS)
         axes.plot([n - p.sum()], [1.06], "v", color=BLACK, markersize=6, clip_on=False, zorder=5)
         axes.set_title(
-            f"{texts[k]}: {int(own.sum())} rows, {p.sum():.1f} expected, AUC {_three(area[k])}", fontsize=FONT, pad=9
+            f"{texts[k]}: {int(is_class.sum())} rows, {p.sum():.1f} expected, AUC {_format_auc(auc[k])}",
+            fontsize=FONT,
+            pad=9,
         )
         axes.set(xlim=(0, n), ylim=(0, 1), yticks=[0, 1])
         axes.grid(visible=False)
     grid[-1, 0].set_xlabel("rows, by their probability of the class")
-    left_out = (
-        f"{len(chosen)} of {len(present)} classes shown, the worst separated" if len(chosen) < len(present) else ""
-    )
+    left_out = f"{len(shown)} of {len(present)} classes shown, the worst separated" if len(shown) < len(present) else ""
     note(figure, left_out)
     caption = (
         "Rows sorted by their probability (black line), coloured where they are of the class; a good model has the "
         "coloured bars on the right. The triangle marks where they would begin if as many as expected all stood there."
     )
     caption += f" {left_out}." if left_out else ""
-    figures = ", ".join(f"{plain(names[k], 40)} {_three(area[k])}" for k in chosen)
-    return Plot(figure, caption, f"Separation of {listing([names[k] for k in chosen], 12)}; area under ROC: {figures}.")
+    figures = ", ".join(f"{plain(names[k], 40)} {_format_auc(auc[k])}" for k in shown)
+    return Plot(figure, caption, f"Separation of {listing([names[k] for k in shown], 12)}; area under ROC: {figures}.")
 
 
-def _three(value: float) -> str:
-    """Return three digits, or that there is no value where all rows are of one class."""
+def _format_auc(value: float) -> str:
+    """Return an area with three decimals, or `undefined` if it is nan because all rows are of one class."""
     return f"{value:.3f}" if np.isfinite(value) else "undefined"
 
 
-def _area(p: Floats, own: Any) -> float:
-    """Return the area under the ROC curve: the chance that a row of the class has the higher probability."""
+def _roc_area(p: Floats, is_class: Any) -> float:
+    """Return the area under the ROC curve: the share of pairs whose row of the class has the higher p; or nan."""
     from scipy.stats import rankdata
 
-    n1 = int(own.sum())
-    n0 = len(own) - n1
+    n1 = int(is_class.sum())
+    n0 = len(is_class) - n1
     if not n1 or not n0:
         return float("nan")
-    return float((rankdata(p)[own].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
+    return float((rankdata(p)[is_class].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))

@@ -98,16 +98,16 @@ _LOCK = threading.RLock()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plot:
-    """A figure with its words.
+    """A figure with its caption and alt text.
 
     Parameters
     ----------
     figure
         The figure, not registered with pyplot.
     caption
-        What one sees and how to read it, in plain sentences.
+        What the figure shows and how to read it, in plain sentences.
     alt
-        One sentence with the key numbers, for who cannot see it.
+        One sentence with the key numbers, for readers who cannot see the figure.
     """
 
     figure: Figure
@@ -116,8 +116,8 @@ class Plot:
 
 
 @contextmanager
-def _look() -> Iterator[None]:
-    """Our style, whatever the user's settings are, for as long as it takes."""
+def _package_style() -> Iterator[None]:
+    """Set the package's style, and restore the user's settings afterwards; one thread at a time."""
     with _LOCK, mpl.rc_context():
         mpl.rcdefaults()
         settings: Any = mpl.rcParams
@@ -126,11 +126,11 @@ def _look() -> Iterator[None]:
 
 
 def styled[**P](function: Callable[P, Plot]) -> Callable[P, Plot]:
-    """Run a plot function under our style, and lay its figure out, once, before the style is gone."""
+    """Return a plot function that runs under the package's style, and lays out its figure before the style ends."""
 
     @wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> Plot:
-        with _look():
+        with _package_style():
             plot = function(*args, **kwargs)
             # Ticks are made when first drawn, and would follow the settings of that time.
             plot.figure.draw_without_rendering()
@@ -158,27 +158,27 @@ def save(plot: Plot, path: "str | os.PathLike[str]") -> Path:
     # Dates and versions would make equal figures differ.
     metadata = {"Date": None, "Creator": None} if kind == ".svg" else {"Software": None}
     buffer = io.BytesIO()
-    with _look():
+    with _package_style():
         plot.figure.savefig(buffer, format=kind[1:], metadata=metadata | {"Description": plot.alt})
-    target.write_bytes(_slim(buffer.getvalue()) if kind == ".svg" else buffer.getvalue())
+    target.write_bytes(_shrink_svg(buffer.getvalue()) if kind == ".svg" else buffer.getvalue())
     return target
 
 
-def _slim(svg: bytes) -> bytes:
-    """Return the SVG with coordinates to hundredths of a point, which no eye and no printer tells from millionths.
+def _shrink_svg(svg: bytes) -> bytes:
+    """Return a smaller SVG that looks the same: coordinates are rounded to hundredths of a point.
 
-    Of the text, only outlines and positions are touched, not the factors in transforms; comments and the white space
-    between elements go. Marks in a row that look alike share one description of their look.
+    Only outlines and positions are rounded, not the factors in transforms. Comments and the white space between
+    elements are removed. Consecutive marks of the same style share one `style` attribute.
     """
 
-    def shorten(found: re.Match[bytes]) -> bytes:
-        numbers = re.sub(rb"-?\d+\.\d{3,}", lambda m: b"%g" % round(float(m[0]), 2), found[2])
-        return found[1] + b" ".join(numbers.split()) + b'"'
+    def shorten(match: re.Match[bytes]) -> bytes:
+        numbers = re.sub(rb"-?\d+\.\d{3,}", lambda m: b"%g" % round(float(m[0]), 2), match[2])
+        return match[1] + b" ".join(numbers.split()) + b'"'
 
-    def share(found: re.Match[bytes]) -> bytes:
-        if b" opacity:" in found["look"] or b'"opacity:' in found["look"]:  # that of a group is not that of its members
-            return found[0]
-        return b"<g" + found["look"] + b">" + found[0].replace(found["look"], b"") + b"</g>"
+    def share(match: re.Match[bytes]) -> bytes:
+        if b" opacity:" in match["look"] or b'"opacity:' in match["look"]:  # that of a group is not that of its members
+            return match[0]
+        return b"<g" + match["look"] + b">" + match[0].replace(match["look"], b"") + b"</g>"
 
     svg = re.sub(rb'(\s(?:d|x|y|points)=")([^"]*)"', shorten, svg)
     svg = re.sub(rb">\s+<", b"><", re.sub(rb"<!--.*?-->", b"", svg, flags=re.DOTALL))
@@ -192,7 +192,7 @@ def _slim(svg: bytes) -> bytes:
 def plain(name: Any, width: int = NAME) -> str:
     """Return a name for a sentence: no control characters, at most `width` characters.
 
-    What is cut is the middle: names that begin alike often end differently.
+    Long names lose their middle, because names that begin alike often end differently.
     """
     text = _clean(str(name))
     if len(text) <= width:
@@ -203,6 +203,7 @@ def plain(name: Any, width: int = NAME) -> str:
 
 @lru_cache(maxsize=1024)  # names are cut again and again until they fit
 def _clean(name: str) -> str:
+    """Return a name in one line, without control characters and with at most MARKS accents per letter."""
     letters: list[str] = []
     marks = 0
     for char in unicodedata.normalize("NFC", name):
@@ -217,13 +218,13 @@ def _clean(name: str) -> str:
 
 
 def drawn(text: str) -> str:
-    """Return text as matplotlib is to be given it: without formulas, and □ for letters that our font lacks."""
-    known = _glyphs()
-    return "".join(char if ord(char) in known else "□" for char in text).replace("$", r"\$")
+    """Return text for matplotlib: dollars escaped, so that none starts a formula, □ for letters that the font lacks."""
+    glyphs = _glyphs()
+    return "".join(char if ord(char) in glyphs else "□" for char in text).replace("$", r"\$")
 
 
 def labels(names: Iterable[Any], width: int = NAME, *, inches: float = WIDTH) -> list[str]:
-    """Return names to draw, all of them different: what is cut to the same text is numbered by its place, from 1.
+    """Return names to draw, all of them different: names that are cut to the same text are numbered, from 1.
 
     Parameters
     ----------
@@ -232,45 +233,47 @@ def labels(names: Iterable[Any], width: int = NAME, *, inches: float = WIDTH) ->
     width, inches
         Room for each, in characters and on paper: W is three times as wide as i.
     """
-    every = list(names)
-    short = [_fitted(name, width, inches) for name in every]
+    all_names = list(names)
+    texts = [_fit_name(name, width, inches) for name in all_names]
     return [
-        text if short.count(text) == 1 else f"{_fitted(name, width, inches - 0.3)} ({i})"
-        for i, (name, text) in enumerate(zip(every, short, strict=True), 1)
+        text if texts.count(text) == 1 else f"{_fit_name(name, width, inches - 0.3)} ({i})"
+        for i, (name, text) in enumerate(zip(all_names, texts, strict=True), 1)
     ]
 
 
-def _fitted(name: Any, width: int, inches: float) -> str:
+def _fit_name(name: Any, width: int, inches: float) -> str:
+    """Return a name to draw, cut until it has at most `width` characters and `inches`."""
     while text_width(text := drawn(plain(name, width))) > inches and width > 2:
         width -= 1
     return text
 
 
 def listing(names: Sequence[Any], most: int = 3) -> str:
-    """Return the first few names for a sentence, and how many more there are."""
-    rest = len(names) - most
-    return ", ".join(plain(name, 40) for name in names[:most]) + (f" and {rest} more" if rest > 0 else "")
+    """Return the first `most` names for a sentence, and how many more there are."""
+    omitted = len(names) - most
+    return ", ".join(plain(name, 40) for name in names[:most]) + (f" and {omitted} more" if omitted > 0 else "")
 
 
 def counted(count: int, word: str) -> str:
-    """Return `1 row`, `2 rows`; only for words that take an s."""
+    """Return count and word, such as `1 row` or `2 rows`; the plural is formed by an s."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
-def _face() -> FT2Font:
-    """Return the font. Not kept here: a forked process would share its file, and the place in it, with the others."""
+def _open_font() -> FT2Font:
+    """Return the font. It is not kept: forked processes would share its open file and the position in it."""
     return get_font(findfont(FontProperties(family="DejaVu Sans")))
 
 
 @cache
 def _glyphs() -> frozenset[int]:
-    return frozenset(_face().get_charmap())
+    """Return the code points that the font has letters for."""
+    return frozenset(_open_font().get_charmap())
 
 
 @cache
 def _advance(char: str) -> float:
-    """Width of a letter in ems."""
-    face = _face()
+    """Return the width of a letter in ems."""
+    face = _open_font()
     face.set_size(100, 72)  # an em is a hundred pixels, and advances are in 1/65536 of one
     return face.load_char(ord(char)).linearHoriAdvance / 65536 / 100
 
@@ -284,7 +287,7 @@ def class_style(k: int) -> tuple[str, str]:
 
 
 def method_styles(methods: Iterable[str]) -> dict[str, tuple[str, Any]]:
-    """Return colour and dashes of methods: fixed for those we know, spare ones in turn for others."""
+    """Return colour and dashes of each method: those of METHODS, or of SPARE in turn for other methods."""
     out, spare = {}, 0
     for method in methods:
         key = method.casefold().replace("_", "-").replace(" ", "-")
@@ -303,11 +306,11 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
 
 
 def legend(figure: Figure, handles: Sequence[Artist], names: Sequence[str]) -> None:
-    """Put a legend above the axes, in as many columns as fit; entries beyond the fifteenth are counted, not shown."""
+    """Put a legend above the axes, in as many columns as fit; entries beyond MOST_LEGEND are counted, not shown."""
     handles, names = list(handles), list(names)
-    if (rest := len(names) - MOST_LEGEND) > 0:
+    if (omitted := len(names) - MOST_LEGEND) > 0:
         handles[MOST_LEGEND - 1 :] = [Line2D([], [], linestyle="none")]
-        names[MOST_LEGEND - 1 :] = [f"and {rest + 1} more"]
+        names[MOST_LEGEND - 1 :] = [f"and {omitted + 1} more"]
     # Handle, its gap to the text, and the gap between columns, in ems; texts as wide as they are.
     widest = max(text_width(name) for name in names) + (2.2 + 0.8 + 1.4) * FONT / 72
     columns = max(1, min(len(names), int((WIDTH - 0.2) / widest)))
@@ -320,7 +323,7 @@ def text_width(text: str) -> float:
 
 
 def note(figure: Figure, text: str) -> None:
-    """Write a remark under the axes, such as how much is not shown."""
+    """Write a remark under the axes, such as how many rows are not shown; nothing if `text` is empty."""
     if text:
         figure.supxlabel(text, fontsize=FONT, color=GREY, style="italic")
 

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian.continuum import Grid, fit_continuum
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import log_class_probabilities
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW, Dirichlet
 
 KINDS = ["lda", "qda", "naive", "diagonal"]
@@ -180,9 +180,35 @@ def test_singular_pooled_covariance_leaves_its_cells_out():
 
 
 def test_an_empty_class_is_taken_from_the_prior():
+    """Each cell predicts it by its prior: a Student-t about the grand mean, of the target's scale, times 1/(n + 3)."""
     X, y = simulate(*truth("lda", 0, K=2), 60, 1)
-    c = fit_continuum(Moments.from_arrays(X, y, 3))
-    assert np.isfinite(c.log_joint(X)).all()
+    d, kappa, moments = 4, 0.01, Moments.from_arrays(X, y, 3)
+    c = fit_continuum(moments)
+    S, center = moments.scatter.sum(axis=0) / 60, X.mean(axis=0)
+    log_share = np.log(1 / 63)  # uniform shares: one of 60 + 3
+    cells = []
+    for w, delta in zip(c.prior_rows, c.delta, strict=True):
+        if np.isnan(delta):
+            # σ²_j ~ IG((w + 2)/2, w S_jj/2): a t of w + 2 degrees of freedom for each feature
+            scale = np.sqrt(w * np.diag(S) / (w + 2) * (1 + 1 / kappa))
+            cells.append(stats.t.logpdf(X, w + 2, center, scale).sum(axis=1))
+        else:
+            # Σ ~ IW(wT, w + d + 1): a t of w + 2 degrees of freedom
+            T = (1 - delta) * S + delta * np.diag(np.diag(S))
+            cells.append(stats.multivariate_t(center, w * T / (w + 2) * (1 + 1 / kappa), w + 2).logpdf(X))
+    for posterior, cell in zip(c.posteriors, cells, strict=True):
+        np.testing.assert_allclose(posterior.log_joint(X)[:, 2], cell + log_share, rtol=1e-9)
+    expected = logsumexp(np.array(cells) + np.log(c.weight)[:, None], axis=0) + log_share
+    np.testing.assert_allclose(c.log_joint(X)[:, 2], expected, rtol=1e-9)
+    # All that the other classes feel of it is the share that it takes.
+    for posterior, w, delta in zip(c.posteriors, c.prior_rows, c.delta, strict=True):
+        if np.isnan(delta):
+            prior = NIG(center, kappa, (w + 2) / 2, w * np.diag(S) / 2)
+            two = naive_posterior(Moments.from_arrays(X, y, 2), prior)
+        else:
+            T = (1 - delta) * S + delta * np.diag(np.diag(S))
+            two = qda_posterior(Moments.from_arrays(X, y, 2), NIW(center, kappa, w * T, w + d + 1.0))
+        np.testing.assert_allclose(posterior.log_joint(X)[:, :2], two.log_joint(X) + np.log(62 / 63), rtol=1e-9)
 
 
 def test_errors_name_the_cause():

@@ -14,7 +14,7 @@ from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.families.gaussian.exact import lda_posterior, log_student, naive_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import log_class_probabilities
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW, Dirichlet
 
 FITS = {"lda": (lda_posterior, NIW), "qda": (qda_posterior, NIW), "naive": (naive_posterior, NIG)}

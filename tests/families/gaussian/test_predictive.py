@@ -7,12 +7,8 @@ from scipy.stats import multivariate_normal
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import (
-    draw_rows,
-    log_class_probabilities,
-    log_joint_of_draws,
-    log_joint_per_draw,
-)
+from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW
 
 

@@ -161,14 +161,14 @@ def test_shapes_broadcast_and_blocks_do_not_matter(monkeypatch):
 
 def test_interval_holds_its_share_of_draws():
     mu, s2 = np.array([0.0, 2.0, -30.0]), np.array([1.0, 4.0, 9.0])
-    interval = links.sigmoid_interval(mu, s2, level=0.9)
+    interval = links.sigmoid_interval(mu, s2, prob=0.9)
     assert interval.shape == (3, 2)
     p = expit(mu + np.sqrt(s2) * np.random.default_rng(0).standard_normal((100_000, 3)))
     share = ((p >= interval[:, 0]) & (p <= interval[:, 1])).mean(axis=0)
     np.testing.assert_allclose(share, 0.9, atol=0.005)
     np.testing.assert_allclose(links.sigmoid_interval(1.0, 0.0), expit([1.0, 1.0]))
     with pytest.raises(DataError, match="between 0 and 1; got 95"):
-        links.sigmoid_interval(mu, s2, level=95)
+        links.sigmoid_interval(mu, s2, prob=95)
 
 
 def test_binary_entropy_split():

@@ -48,8 +48,8 @@ def test_a_gaussian_is_trusted_at_one_look_and_its_evidence_is_known():
     assert trust.pareto_k == 0
     assert trust.ess_fraction == pytest.approx(1.0)
     assert abs(trust.log_evidence - 7.0) < 4 * trust.log_evidence_error < 0.1
-    assert np.exp(trust.log_weights).sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(trust.covariance, COVARIANCE, rtol=0.25, atol=0.1)
+    assert np.exp(trust.importance.log_weights).sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(trust.importance.covariance, COVARIANCE, rtol=0.25, atol=0.1)
 
 
 def test_a_gaussian_that_is_too_narrow_is_found_out_and_corrected():
@@ -59,7 +59,7 @@ def test_a_gaussian_that_is_too_narrow_is_found_out_and_corrected():
     assert target.calls == [DRAWS_AT_ONCE, 4000]
     assert trust.verdict == "corrected"
     assert abs(trust.log_evidence + 3.0) < 4 * trust.log_evidence_error < 0.2
-    np.testing.assert_allclose(trust.covariance, COVARIANCE, rtol=0.15, atol=0.05)
+    np.testing.assert_allclose(trust.importance.covariance, COVARIANCE, rtol=0.15, atol=0.05)
 
 
 @pytest.mark.parametrize(("n", "slope", "verdict"), [(5000, 1.0, "trusted"), (60, 3.0, "corrected")])
@@ -71,7 +71,7 @@ def test_one_pass_says_what_many_rounds_say(n, slope, verdict):
     error = np.hypot(trust.log_evidence_error, truth.log_evidence_error)
     assert abs(trust.log_evidence - truth.log_evidence) < 5 * error
     assert trust.shift.largest == pytest.approx(truth.shift.largest, abs=0.01)
-    np.testing.assert_allclose(trust.mean, truth.mean, atol=0.25 * posterior.sd.max())
+    np.testing.assert_allclose(trust.importance.mean, truth.importance.mean, atol=0.25 * posterior.sd.max())
 
 
 def test_a_target_that_is_nowhere_near_needs_mcmc():
@@ -89,6 +89,6 @@ def test_a_heavy_tail_of_ratios_that_hardly_vary_is_no_alarm():
         return truth.logpdf(w) + np.log1p(1e-3 * rng.pareto(1 / 0.9, len(w)))
 
     trust = assess_at_once(Counting(log_density), gaussian(COVARIANCE), draws=4000)
-    assert trust.pareto_k > trust.threshold
+    assert trust.pareto_k > trust.importance.threshold
     assert trust.ess_fraction > STEADY
     assert trust.verdict == "trusted"

@@ -23,7 +23,7 @@ def test_refined_draws_have_the_quadratures_evidence_and_probabilities(monkeypat
     assert refine(target.log_density, trust, 3, 0) is trust or trust.shift.error > module.WANTED_ERROR
     monkeypatch.setattr(module, "WANTED_ERROR", trust.shift.error / 4)
     refined = refine(target.log_density, trust, 3, 0)
-    assert len(refined.draws) > 10 * len(trust.draws)
+    assert len(refined.importance.draws) > 10 * len(trust.importance.draws)
     assert refined.shift.error < trust.shift.error / 2
 
     def joint(w):
@@ -33,7 +33,7 @@ def test_refined_draws_have_the_quadratures_evidence_and_probabilities(monkeypat
     evidence = quad(joint, -30, 30, limit=200)[0]
     assert abs(refined.log_evidence - np.log(evidence)) < 4 * refined.log_evidence_error
     truth = [quad(lambda w, x=x: expit(x * w) * joint(w), -30, 30, limit=200)[0] / evidence for x in PHI[:, 0]]
-    found, _ = BinaryPredictor(PHI).averaged(refined.draws, np.exp(refined.log_weights))
+    found, _ = BinaryPredictor(PHI).averaged(refined.importance.draws, np.exp(refined.importance.log_weights))
     assert np.abs(found[:, 1] - truth).max() < 4 * refined.shift.error
 
 
@@ -41,5 +41,5 @@ def test_work_is_bounded(monkeypatch):
     target = LogisticTarget(PHI, Y, PRIOR)
     trust = assess(target, regression_laplace(target), predictor=BinaryPredictor(PHI), tolerance=0.0)
     monkeypatch.setattr(module, "WANTED_ERROR", 1e-9)
-    assert len(refine(target.log_density, trust, 3, 0).draws) == module.MOST_DRAWS
+    assert len(refine(target.log_density, trust, 3, 0).importance.draws) == module.MOST_DRAWS
     assert refine(target.log_density, trust, 10**9, 0) is trust

@@ -44,8 +44,8 @@ def test_trusted_is_never_said_where_a_probability_is_off_by_more_than_two_hundr
         )
     w = sampled["posterior"]["w"].values.reshape(-1, Phi.shape[1])
     truth, _ = rows.averaged(w, np.full(len(w), 1 / len(w)))
-    fast_error = np.abs(rows.fast(posterior) - truth).max()
-    corrected, _ = rows.averaged(result.draws, np.exp(result.log_weights))
+    fast_error = np.abs(rows.gaussian(posterior, "probit") - truth).max()
+    corrected, _ = rows.averaged(result.importance.draws, np.exp(result.importance.log_weights))
     corrected_error = np.abs(corrected - truth).max()
     found = f"{case}: {result.verdict}, fast off by {fast_error:.3f}, corrected by {corrected_error:.3f}"
     record_property("found", found)

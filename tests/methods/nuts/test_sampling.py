@@ -13,20 +13,29 @@ import pymc as pm
 import pytest
 from numpy.testing import assert_array_equal
 
-from bayes_gda import LKJ, NIG, NIW, DataError, HierarchicalScale, MissingDependencyError, Moments, Normal, load_example
+from bayes_gda import (
+    LKJ,
+    NIG,
+    NIW,
+    DataError,
+    HierarchicalScale,
+    MissingDependencyError,
+    Moments,
+    Normal,
+    load_example,
+    sample,
+)
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.loo import exact_loo, psis_loo
-from bayes_gda.families.fused import fused_density
+from bayes_gda.families.built import family_of
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.methods.density import Smoothed
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
 from bayes_gda.methods.laplace import laplace_approximation
-from bayes_gda.methods.nuts.sampling import sample
 from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.models import lda, logistic, naive, qda
-from bayes_gda.models.blueprint import blueprint_of
 
 IRIS = load_example("iris")
 PIMA = load_example("pima")
@@ -101,13 +110,13 @@ def test_pima_against_published_polya_gamma_posterior():
 def test_lkj_against_importance_sampling():
     model = lda.build(IRIS, LKJ.default(MOMENTS))
     tree = sample(model, **QUIET)
-    density = fused_density(blueprint_of(model))
+    density = family_of(model).density
     target = Smoothed(density)
     posterior = laplace_approximation(target, density.start)
     weighed = assess(target, posterior, mean=lindley_mean(posterior, target), random_seed=3)
-    assert weighed.corrected_k < weighed.threshold
-    variables = density.variables(weighed.draws)
-    weight = np.exp(weighed.log_weights)
+    assert weighed.importance.corrected_k < weighed.importance.threshold
+    variables = density.variables(weighed.importance.draws)
+    weight = np.exp(weighed.importance.log_weights)
     for name in ("mu", "Sigma", "pi"):
         x = variables[name].reshape(len(weight), -1)
         truth = weight @ x
@@ -220,8 +229,7 @@ def test_progress_is_silent_unless_asked_for(capfd):
 def test_an_interruption_returns_what_was_sampled(cores):
     script = f"""
         import os, signal, threading, time
-        from bayes_gda import load_example
-        from bayes_gda.methods.nuts.sampling import sample
+        from bayes_gda import load_example, sample
         from bayes_gda.models import naive
         model = naive.build(load_example("iris"))
         threading.Timer(6, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 from scipy.stats import kstest
 
+from bayes_gda.families.base import get_family
+from bayes_gda.methods.verdict import Verdict
 from bayes_gda.reporting.analysis import detail
-from bayes_gda.reporting.analysis.candidates import Verdict
 from bayes_gda.reporting.analysis.conclusions import (
     Conclusion,
     calibrated,
@@ -63,10 +64,10 @@ CASES = [
     (lambda: calibrated(0.1, 0.02, 0.01, 100, LOGISTIC, SETTINGS), "amber"),
     (lambda: calibrated(0.2, 0.1, 0.01, 100, LOGISTIC, SETTINGS), "red"),
     (lambda: calibrated(0.1, 0.0, 0.9, 30, LOGISTIC, SETTINGS), "amber"),
-    (lambda: prior(sensitivity(0.01), LOGISTIC), "green"),
-    (lambda: prior(sensitivity(0.01, flips=1), LOGISTIC), "amber"),
-    (lambda: prior(sensitivity(0.01, marked=True), "BayesianLDA"), "amber"),
-    (lambda: prior(sensitivity(0.2), "BayesianNaiveGaussian"), "red"),
+    (lambda: prior(sensitivity(0.01), get_family("logistic")), "green"),
+    (lambda: prior(sensitivity(0.01, flips=1), get_family("logistic")), "amber"),
+    (lambda: prior(sensitivity(0.01, marked=True), get_family("lda")), "amber"),
+    (lambda: prior(sensitivity(0.2), get_family("naive")), "red"),
 ]
 
 
@@ -95,7 +96,7 @@ def test_the_call_is_one_that_can_be_pasted():
 @pytest.mark.parametrize(("lights", "expected"), [("green", "green"), ("amber", "amber"), ("red", "red")])
 def test_what_next_follows_the_worst_light(lights, expected):
     chosen = SimpleNamespace(
-        name="logistic", fitted=SimpleNamespace(candidate=SimpleNamespace(title="Logistic regression"))
+        name="logistic", fitted=SimpleNamespace(family=SimpleNamespace(title="Logistic regression"))
     )
     found = [
         Conclusion("Did it?", "green", "Yes.", "Nothing."),

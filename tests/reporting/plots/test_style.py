@@ -1,6 +1,8 @@
-"""Names of any kind become text that can be drawn, and figures hang on nothing but what they are given."""
+"""Names of any kind become text that can be drawn; every plot is readable, described in words and reproducible."""
 
 import re
+from itertools import combinations
+from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -8,8 +10,12 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.textpath import TextPath
+from reporting.plots import scenes
+from reporting.plots.scenes import EACH, LATER, SCENES, scene, texts
 
+from bayes_gda.errors import DataError
 from bayes_gda.processes import run_chains
+from bayes_gda.reporting import plots
 from bayes_gda.reporting.page.rendering import data_uri
 from bayes_gda.reporting.plots import style
 from bayes_gda.reporting.plots.style import (
@@ -185,3 +191,74 @@ def test_processes_forked_while_the_font_is_open_read_the_right_letters():
 
     first, second = run_chains(widths, 2, iterations=1, cores=2)
     assert first == second == [style.text_width(letter) for letter in letters]
+
+
+# ── What holds for every plot ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_text_is_readable(name):
+    plot = scene(name)
+    drawn_texts = texts(plot.figure)
+    width, height = plot.figure.bbox.size
+    assert drawn_texts
+    assert plot.figure.get_size_inches()[0] == 7.2
+    for text, box in drawn_texts:
+        assert text.get_fontsize() >= 8, text
+        assert box.x0 >= -1, text
+        assert box.y0 >= -1, text
+        assert box.x1 <= width + 1, text
+        assert box.y1 <= height + 1, text
+    for (a, box), (b, other) in combinations(drawn_texts, 2):
+        # A pixel of shared margin is not seen.
+        overlap_x = min(box.x1, other.x1) - max(box.x0, other.x0)
+        overlap_y = min(box.y1, other.y1) - max(box.y0, other.y0)
+        assert overlap_x <= 1 or overlap_y <= 1, f"{a.get_text()!r} lies on {b.get_text()!r}"
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_data_keep_their_room(name):
+    """Legends and labels must not squeeze the axes away."""
+    figure = scene(name).figure
+    boxes = [axes.get_position() for axes in figure.axes if axes.axison]
+    width, height = figure.get_size_inches()
+    assert min(box.width * width for box in boxes) > 1.1
+    assert min(box.height * height for box in boxes) > 0.3
+    assert sum(box.width * box.height for box in boxes) > 0.25
+
+
+@pytest.mark.parametrize("name", EACH)
+def test_words_are_sentences(name):
+    plot = scene(name)
+    for words in (plot.caption, plot.alt):
+        assert words.endswith(".")
+        assert ".." not in words
+        assert not re.search(r"\bnan\b", words)
+        assert not any(ord(char) < 32 or char == "\u202e" for char in words)
+    assert any(char.isdigit() for char in plot.alt) or name.startswith("densities")
+    assert len(plot.alt) < 600
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("regions-iris", "svg"), ("pair-hostile", "svg"), ("pareto-k", "png"), ("separation-pima", "svg")],
+)
+def test_files_are_the_same_byte_for_byte(name, kind, tmp_path):
+    a, b = (
+        plots.save(plot, tmp_path / f"{i}.{kind}").read_bytes() for i, plot in enumerate((scene(name), SCENES[name]()))
+    )
+    assert a == b
+    # A report holds some thirty of them.
+    assert 1000 < len(a) < 400_000
+
+
+def test_every_plot_has_a_scene():
+    """A plot that is added must be drawn too."""
+    used = set(re.findall(r"plots\.(plot_\w+)", Path(scenes.__file__).read_text(encoding="utf-8")))
+    assert {name for name in plots.__all__ if name.startswith("plot_")} <= used
+    assert set(SCENES) > LATER
+
+
+def test_other_endings_are_refused():
+    with pytest.raises(DataError, match=r"must end in \.svg or \.png"):
+        plots.save(scene("pareto-k"), "figure.pdf")

@@ -28,7 +28,8 @@ from bayes_gda.checks import Floats, finite
 from bayes_gda.data.gaps import Mask, check_gapped, find_patterns
 from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.families.gaussian.predictive import log_joint_of_draws, log_joint_per_draw, row_blocks
+from bayes_gda.families.gaussian.predictive import log_joint_of_draws, log_joint_per_draw
+from bayes_gda.linalg import wide_blocks
 
 # An exact posterior, or draws: `pi` (S, K), `mu` (S, K, d) and `Sigma` (S, [K,] d, d) or `sigma2` (S, K, d).
 type Source = NIWPosterior | NIGPosterior | Mapping[str, Floats]
@@ -161,7 +162,7 @@ def worth_measuring(source: Source, X: ArrayLike, costs: ArrayLike | None = None
             continue
         missing = np.flatnonzero(~observed)
         width = _width(source, nodes)
-        for block in row_blocks(len(rows), width):
+        for block in wide_blocks(len(rows), width):
             some = rows[block]
             parts = _conditionals(source, X[np.ix_(some, observed)], observed)
             for j, part in zip(missing, parts, strict=True):

@@ -20,12 +20,8 @@ from bayes_gda.families.gaussian.gaps.predictive import (
     thin,
     worth_measuring,
 )
-from bayes_gda.families.gaussian.predictive import (
-    draw_rows,
-    log_class_probabilities,
-    log_joint_of_draws,
-    log_joint_per_draw,
-)
+from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW, Dirichlet
 from bayes_gda.priors.defaults import default_nig, default_niw
 

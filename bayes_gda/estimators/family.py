@@ -1,0 +1,66 @@
+"""Any registered family as a scikit-learn classifier: what a new family gets without a class of its own."""
+
+from typing import Any, ClassVar
+
+from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.families.base import Family, get_family
+from bayes_gda.families.drawn import DrawnModel
+from bayes_gda.methods.ladder import Inference
+
+
+class FamilyClassifier(BayesianClassifier):
+    """A classifier of any family in the registry, with its default prior.
+
+    Parameters
+    ----------
+    family
+        Name of the family, such as one that `bayes_gda.families.base.register` added.
+    inference
+        `auto`: exact where there is a closed form, else Laplace, verified and corrected, else MCMC, with a warning.
+        `exact`, `laplace` or `mcmc` ask for one method.
+    draws, chains
+        Draws of each chain, and their number. What is not sampled draws as many at once.
+    sampler
+        `pymc`, or `nutpie` or `numpyro` if installed; for MCMC only.
+    random_state
+        Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer.
+    progress
+        Whether MCMC shows a bar; None shows it on a terminal.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_
+        Labels (K,), and the features.
+    inference_, trust_
+        The method in fact used, and whether to believe it.
+    posterior_
+        DataTree with the parameters of the family.
+    log_evidence_, log_evidence_error_
+        log evidence and its standard error, nan where it is not known.
+    model_
+        The fitted model, plain arrays and functions.
+    """
+
+    _stored: ClassVar[dict[str, Any]] = {"model_": DrawnModel}
+
+    def __init__(
+        self,
+        family: str = "lda",
+        *,
+        inference: Inference = "auto",
+        draws: int = 1000,
+        chains: int = 4,
+        sampler: str = "pymc",
+        random_state: Any = 0,
+        progress: bool | None = False,
+    ) -> None:
+        self.family = family
+        self.inference = inference
+        self.draws = draws
+        self.chains = chains
+        self.sampler = sampler
+        self.random_state = random_state
+        self.progress = progress
+
+    def _family(self, K: int) -> type[Family]:
+        return get_family(self.family)

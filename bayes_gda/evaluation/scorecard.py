@@ -1,0 +1,295 @@
+"""The one evaluation of a fit: what `compare`, `report`, `check` and Python say of a model comes from its scorecard.
+
+Leave-one-out, scores on held-out rows, calibration, the methods held against each other, decisions and the sensitivity
+to the prior are each computed once, when they are first asked for.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.labels import to_datatree
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
+from bayes_gda.evaluation.calibration import calibration_table
+from bayes_gda.evaluation.compare import PosteriorComparison, compare_posteriors, compare_predictions
+from bayes_gda.evaluation.fitted_loo import model_loo
+from bayes_gda.evaluation.loo import Loo
+from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_scores
+from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
+from bayes_gda.families.base import Kind
+from bayes_gda.families.gaussian.classifier import AveragedClassifier
+from bayes_gda.families.gaussian.continuum import Continuum
+from bayes_gda.methods.density import COORDINATES
+from bayes_gda.methods.ladder import Fit, Settings
+from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.decisions import Decisions
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.uncertainty import decisions
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+# Scalars of a posterior that are compared and weighed for their prior; each takes 20 ms a method. Beyond, covariances
+# are left out: there are d² of them, and they matter through the predictions, which are compared in any case.
+MOST_SCALARS = 150
+# Numbers (draws × rows) of the prior sensitivity; beyond, draws are thinned, to no fewer than so many.
+MOST_NUMBERS, FEWEST_DRAWS = 20_000_000, 400
+# Draws behind intervals, entropies and decisions of held-out rows: the ends of a 90 % interval then rest on 50 each.
+ROW_DRAWS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard:
+    """A fitted model judged on the rows it was fitted to and on held-out ones.
+
+    Parameters
+    ----------
+    name, kind
+        Name of the family, and whether it models p(x, y) or p(y | x).
+    model, method, verdict
+        What predicts, by which method it was found, and whether to believe it.
+    evidence
+        log evidence and its standard error; nan where they are not known.
+    train, test
+        The rows that it was fitted to, as they were given; held-out rows, or None.
+    settings
+        Draws and seed.
+    fit
+        The fit with every posterior; None for an estimator, which keeps one.
+    """
+
+    name: str
+    kind: Kind
+    model: FittedModel = field(repr=False)
+    method: str
+    verdict: Verdict
+    evidence: tuple[float, float]
+    train: Dataset
+    test: Dataset | None
+    settings: Settings
+    fit: Fit | None = field(default=None, repr=False)
+
+    @classmethod
+    def of_fit(cls, fitted: Fit, train: Dataset, test: Dataset | None, settings: Settings) -> Self:
+        """Judge what the ladder returned."""
+        family = fitted.family
+        return cls(
+            family.name,
+            family.kind,
+            fitted.model,
+            fitted.chosen,
+            fitted.verdict,
+            fitted.best_evidence if len(fitted.models) > 1 else fitted.log_evidence,
+            train,
+            test,
+            settings,
+            fitted,
+        )
+
+    @classmethod
+    def of_estimator(cls, name: str, estimator: Any, train: Dataset, test: Dataset | None) -> Self:
+        """Judge a fitted estimator; the classes of the rows are in the order of its `classes_`."""
+        settings = Settings(draws=estimator.draws, chains=estimator.chains, random_seed=estimator.seed_)
+        model: FittedModel = estimator.model_
+        return cls(
+            name,
+            "generative" if model.generative else "discriminative",
+            model,
+            estimator.inference_,
+            estimator.trust_,
+            (estimator.log_evidence_, estimator.log_evidence_error_),
+            train,
+            test,
+            settings,
+        )
+
+    # ── Scores ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @cached_property
+    def loo(self) -> Loo:
+        """Leave-one-out of the training rows, log p(y | x, other rows)."""
+        importance = self.verdict.importance if self.method == "corrected" else None
+        size, seed = self.settings.size, self.settings.random_seed
+        rows = self.train
+        return model_loo(self.model, rows.X, rows.y, size=size, random_seed=seed, importance=importance).conditional
+
+    @cached_property
+    def log_probabilities(self) -> Floats:
+        """(n_test, K) log probabilities of the held-out rows."""
+        return self.model.log_probabilities(self._held_out.X)
+
+    @cached_property
+    def calibration(self) -> "pd.DataFrame":
+        """Scores and calibration on the held-out rows."""
+        rows = self._held_out
+        return calibration_table(
+            np.exp(self.log_probabilities), rows.y, class_names=[str(name) for name in rows.class_names]
+        )
+
+    @property
+    def score(self) -> ModelScore:
+        """What a comparison of models asks for."""
+        value, error = self.evidence
+        known = np.isfinite(value) and np.isfinite(error)
+        evidence = Evidence(value, "joint" if self.kind == "generative" else "conditional", error) if known else None
+        held_out = None if self.test is None else self.log_probabilities
+        return ModelScore(self.kind, loo=self.loo, held_out=held_out, evidence=evidence)
+
+    @property
+    def _held_out(self) -> Dataset:
+        if self.test is None:
+            raise DataError("There are no held-out rows. Give `test`.")
+        return self.test
+
+    # ── The methods held against each other ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def fitted(self) -> Fit:
+        """The fit with every posterior."""
+        assert self.fit is not None
+        return self.fit
+
+    @cached_property
+    def trees(self) -> "dict[str, xr.DataTree]":
+        """Draws by method under the user's names, as many of each as the sampler has, to be compared on equal terms."""
+        fitted, settings = self.fitted, self.settings
+        # Independent draws have no chains of their own.
+        out: dict[str, xr.DataTree] = {}
+        for i, (method, model) in enumerate(fitted.models.items()):
+            if method == "mcmc" and fitted.tree is not None:
+                out[method] = fitted.tree
+                continue
+            variables = model.draw_variables(settings.size, random_seed=settings.random_seed + i)
+            shown = {name: x for name, x in variables.items() if name != COORDINATES}
+            out[method] = to_datatree(shown, fitted.family.coords, chains=settings.chains, attrs={"method": method})
+        return out
+
+    @cached_property
+    def compared(self) -> tuple[str, ...]:
+        """The variables that are compared: all, or all but the covariances if they are too many."""
+        posterior = self.trees[self.method]["posterior"]
+        sizes = {str(name): int(np.prod(x.shape[2:])) for name, x in posterior.data_vars.items()}
+        small = tuple(sizes) if sum(sizes.values()) <= MOST_SCALARS else tuple(n for n in sizes if n != "Sigma")
+        return small or tuple(sizes)
+
+    @cached_property
+    def posteriors(self) -> PosteriorComparison | None:
+        """The posteriors compared with the best of them; None if there is one only."""
+        return compare_posteriors(self.trees, var_names=self.compared) if len(self.trees) > 1 else None
+
+    @cached_property
+    def probabilities(self) -> dict[str, Floats]:
+        """(n_test, K) probabilities of the held-out rows by method; a regression's Gaussian by either link."""
+        fitted, X = self.fitted, self._held_out.X
+        out = {} if fitted.gaussian is None else fitted.family.probabilities(X, fitted.gaussian)
+        for method, model in fitted.models.items():
+            if method == self.method:
+                out[method] = np.exp(self.log_probabilities)
+            elif method not in out and method != "skew-modal":
+                out[method] = np.exp(model.log_probabilities(X))
+        return out
+
+    @cached_property
+    def predictions(self) -> "pd.DataFrame":
+        """The table that compares these probabilities with those of the chosen method."""
+        return compare_predictions(self.probabilities, reference=self.method)
+
+    # ── Decisions and prior ─────────────────────────────────────────────────────────────────────────────────────────
+
+    def decisions(self, costs: Floats, action_names: list[str]) -> Decisions:
+        """Choose actions for the held-out rows under costs (A, K)."""
+        return decisions(
+            self.model,
+            self._held_out.X,
+            costs,
+            size=min(self.settings.size, ROW_DRAWS),
+            random_seed=self.settings.random_seed,
+            action_names=action_names,
+        )
+
+    def sensitivity(self, rows: Floats | None = None, class_names: tuple[str, ...] = ()) -> Sensitivity:
+        """Measure the sensitivity to the prior of the parameters, and of the probabilities of rows (n, d) if given."""
+        import xarray as xr
+
+        fitted, n = self.fitted, self.train.n
+        size = int(min(self.settings.size, max(FEWEST_DRAWS, MOST_NUMBERS // max(n, 1))))
+        variables = self.model.draw_variables(size, random_seed=self.settings.random_seed)
+        shown = {name: x for name, x in variables.items() if name != COORDINATES}
+        tree = to_datatree(shown, fitted.family.coords)
+        for name, values in zip(
+            ("log_prior", "log_likelihood"), fitted.family.prior_and_likelihood(variables), strict=True
+        ):
+            tree[name] = xr.DataTree(xr.Dataset({"all": (("chain", "draw"), np.asarray(values)[None])}))
+        log_joint = None
+        if rows is not None:
+            terms = self.model.log_terms(variables, rows)
+            log_joint = terms if self.model.generative else np.maximum(terms, np.log(np.finfo(float).tiny))
+        names = class_names or None
+        return prior_sensitivity(tree, log_joint=log_joint, class_names=names, var_names=self.compared)
+
+
+def compare_models(
+    models: Mapping[str, Any],
+    X: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    *,
+    X_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    continuum: Continuum | None = None,
+) -> ModelComparison:
+    """Compare models on one data set: by leave-one-out, on held-out rows, and by their evidence.
+
+    Parameters
+    ----------
+    models
+        Fitted estimators, scorecards, or scores (`ModelScore`), by name.
+    X, y
+        (n, d) features and (n,) labels that the estimators were fitted to; for scorecards and scores y is the class
+        codes (n,), or None where a scorecard has the rows.
+    X_test, y_test
+        Held-out rows; None compares without.
+    continuum
+        The models between naive, LDA and QDA fitted to the same rows; None takes that of a model that has it.
+    """
+    if not models:
+        raise DataError("`models` must hold at least one model; got none.")
+    entries: dict[str, ModelScore] = {}
+    codes, codes_test = y, y_test
+    for name, model in models.items():
+        if isinstance(model, ModelScore):
+            entries[name] = model
+            continue
+        card = model if isinstance(model, Scorecard) else _card_of(name, model, (X, y), (X_test, y_test))
+        codes, codes_test = card.train.y, None if card.test is None else card.test.y
+        entries[name] = card.score
+        if continuum is None and isinstance(card.model, AveragedClassifier):
+            continuum = card.model.continuum
+    return compare_scores(entries, y=codes, y_test=codes_test, continuum=continuum)
+
+
+def _card_of(name: str, estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> Scorecard:
+    if not hasattr(estimator, "model_"):
+        raise DataError(f"`models` must hold fitted estimators; {name!r} is not fitted. Call fit(X, y) first.")
+    if train[0] is None or train[1] is None:
+        raise DataError("`X` and `y` must be the rows that the estimators were fitted to; got none. Give both.")
+    parts = [_rows_of(estimator, *part) if part[0] is not None else None for part in (train, test)]
+    assert parts[0] is not None
+    return Scorecard.of_estimator(name, estimator, parts[0], parts[1])
+
+
+def _rows_of(estimator: Any, X: Any, y: Any) -> Dataset:
+    labels = estimator.classes_.tolist()
+    place = {label: k for k, label in enumerate(labels)}
+    given = np.asarray(y).tolist()
+    if unknown := [label for label in given if label not in place]:
+        raise DataError(f"`y` holds {unknown[0]!r}, which is none of the classes {labels}.")
+    codes = np.array([place[label] for label in given], dtype=np.intp)
+    features = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
+    return Dataset.of_checked(features, codes, estimator._names(), tuple(labels))

@@ -1,0 +1,371 @@
+"""A family is everything that only one model knows; here are its defaults, and the registry of all families.
+
+A `Family` is a model with its data and its prior. It says, in words, what it is and what it needs of the data; and, in
+functions, its PyMC model, its log density, its exact posterior if there is one, its fast approximations if it has
+better ones than plain Laplace, and how draws or a Gaussian become class probabilities. The methods know no model: they
+ask a family. The doors (estimators, command line, store, report, comparison) read the registry.
+
+A new family brings at least its words, `build` and `log_terms`; all else has defaults here, which go by the PyMC model:
+
+    class Poisson(Family):
+        name, title, kind = "poisson", "Poisson naive Bayes", "generative"
+        sentence = "Within a class, every feature is a count of its own rate."
+        formula = ("y ~ Categorical(π)", "xⱼ | y = k ~ Poisson(rₖⱼ)")
+        variables = ("pi", "rate")
+
+        def build(self):
+            with pm.Model() as model: …
+            return model
+
+        @staticmethod
+        def log_terms(variables, X):
+            return …                          # log p(x, y=k | θ_s) (S, n, K); of p(y | x) alone: log p(y=k | x, θ_s)
+
+    register(Poisson)                         # or a line in HOMES
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.methods.density import COORDINATES, Density, ThirdOrder
+from bayes_gda.methods.importance.trust import Predictor
+from bayes_gda.methods.ladder import Exact, Settings
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.prediction.fitted import FittedModel
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+    from bayes_gda.families.gaussian.discriminant import Gaussians
+    from bayes_gda.methods.adapter import ModelDensity
+
+Kind = Literal["generative", "discriminative"]
+
+# THE registry: where each family lives. A new one is a line here; nothing is imported before it is asked for.
+HOMES = {
+    "lda": "bayes_gda.families.gaussian.family:LDA",
+    "qda": "bayes_gda.families.gaussian.family:QDA",
+    "naive": "bayes_gda.families.gaussian.family:Naive",
+    "rda": "bayes_gda.families.gaussian.family:RDA",
+    "logistic": "bayes_gda.families.linear.family:Logistic",
+    "softmax": "bayes_gda.families.linear.family:Softmax",
+}
+_registered: dict[str, "type[Family]"] = {}
+
+# The log likelihood of each draw and row is kept with sampled draws up to so many numbers (160 MB).
+LIKELIHOOD_LIMIT = 20_000_000
+
+
+def family_names() -> tuple[str, ...]:
+    """Return the names of all families, ours first."""
+    return (*HOMES, *_registered)
+
+
+def get_family(name: str) -> "type[Family]":
+    """Return a family by its name."""
+    if name in _registered:
+        return _registered[name]
+    if name not in HOMES:
+        raise DataError(f"There is no model {name!r}; the models are {', '.join(family_names())}.")
+    module, cls = HOMES[name].split(":")
+    family: type[Family] = getattr(import_module(module), cls)
+    return family
+
+
+def register(family: "type[Family]") -> "type[Family]":
+    """Add a family to the registry, so that every door knows it; usable as a decorator."""
+    if family.name in HOMES:
+        raise DataError(f"There is a model {family.name!r} already. Give yours another name.")
+    _registered[family.name] = family
+    return family
+
+
+def unregister(name: str) -> None:
+    """Take a family that was registered out again."""
+    _registered.pop(name, None)
+
+
+def default_families(K: int, *, gaps: bool = False) -> "tuple[type[Family], ...]":
+    """Return the families that are fitted unless one says which, for K classes, and for rows with gaps."""
+    families = (get_family(name) for name in family_names())
+    return tuple(family for family in families if family.default_for(K) and (family.takes_gaps or not gaps))
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """A model with its data and its prior.
+
+    Parameters
+    ----------
+    data
+        Training rows; with weights if some count more than once.
+    prior
+        The prior in use.
+    """
+
+    data: Dataset = field(repr=False)
+    prior: Any = None
+
+    # ── Words ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    # Short name, full name, what it assumes in a sentence, and the model in lines of plain text.
+    name: ClassVar[str]
+    title: ClassVar[str]
+    sentence: ClassVar[str]
+    formula: ClassVar[tuple[str, ...]]
+    # Whether p(x, y) is modelled, or p(y | x) alone.
+    kind: ClassVar[Kind]
+    # The estimator that fits it, a public name of `bayes_gda`.
+    estimator: ClassVar[str] = "FamilyClassifier"
+    # Parameters that a posterior shows, in their order.
+    variables: ClassVar[tuple[str, ...]] = ()
+    # How to ask its estimator for another prior, to see what changes; none by default.
+    other_prior: ClassVar[str] = ""
+    # Whether rows may have gaps, in training and in prediction; whether novelty and worth of measuring are known.
+    takes_gaps: ClassVar[bool] = False
+    # Whether it averages over other models: such a one is scored, not dissected.
+    averages: ClassVar[bool] = False
+    # Training rows, spread over the data, whose probabilities the verdict compares.
+    verdict_rows: ClassVar[int] = 500
+    # Types that a file may hold for this family, beside those of all families.
+    stored: ClassVar[tuple[type, ...]] = ()
+
+    @classmethod
+    def default_for(cls, K: int) -> bool:
+        """Whether the family is fitted to K classes unless one says which."""
+        return True
+
+    @classmethod
+    def check(cls, K: int) -> None:
+        """Raise if the family does not apply to K classes."""
+
+    def describe_prior(self) -> tuple[str, ...]:
+        """Return the prior in lines of plain text."""
+        return () if self.prior is None else (str(self.prior),)
+
+    @property
+    def coords(self) -> dict[str, list[str]]:
+        """Names of classes and features, or coefficients, for labelled draws."""
+        return coordinates(class_names=self.data.class_names, feature_names=self.data.feature_names)
+
+    @classmethod
+    def model_coords(
+        cls, model: FittedModel, class_names: Sequence[Any], feature_names: Sequence[str]
+    ) -> dict[str, list[str]]:
+        """Return the same for a fitted model whose data are gone."""
+        return coordinates(class_names=class_names, feature_names=feature_names)
+
+    @property
+    def parameters(self) -> int:
+        """Number of free parameters."""
+        return self.target.dim
+
+    # ── Data and prior ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    @classmethod
+    def bind(cls, data: Dataset, prior: Any = None) -> Self:
+        """Join the model with data; None is the default prior. Subclasses may take further options."""
+        return cls(data, prior)
+
+    @classmethod
+    def prepare(cls, data: Dataset, inference: str, prior: Any = None) -> Dataset:
+        """Pool equal rows if the fit may run a chain, which blows up differences by rounding."""
+        return data.pooled() if inference in ("auto", "mcmc") else data
+
+    @property
+    def rows(self) -> Dataset:
+        """The rows as they were given, before equal ones were pooled."""
+        return self.data.original or self.data
+
+    @property
+    def plain_data(self) -> Dataset:
+        """The rows as PyMC models take them, under plain names: hostile ones are put on afterwards."""
+        names = tuple(f"x{j + 1}" for j in range(self.data.d))
+        return Dataset.of_checked(self.data.X, self.data.y, names, tuple(range(self.data.K)), self.data.weight)
+
+    @property
+    def proper(self) -> bool:
+        """Whether the prior can be normalised."""
+        return True
+
+    @classmethod
+    def from_signature(cls, **arguments: Any) -> Self:
+        """Return the family of a PyMC model that its `build` signed."""
+        return cls(**arguments)
+
+    # ── Exact ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def exact(self) -> Exact | None:
+        """Return the exact posterior, or None if there is no closed form."""
+        return None
+
+    def no_exact(self) -> str:
+        """Say why there is no closed form, nor an approximation if there is none, and what to do."""
+        return f"inference='exact' has no meaning for {self.title}, whose posterior has no closed form. Use 'auto'."
+
+    # ── The log posterior, and the Gaussian at its mode ─────────────────────────────────────────────────────────────
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether there is a log posterior to climb; else it is exact or sampled."""
+        return True
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether MCMC is within reach: not where each gradient is a pass over a table on disk."""
+        return True
+
+    @property
+    def cost_rows(self) -> int:
+        """Rows that an evaluation of the log posterior sums over, which set its cost."""
+        return self.data.n
+
+    @property
+    def single_look(self) -> bool:
+        """Whether the check may look at the log posterior once or twice only, since a look is a pass over a table."""
+        return False
+
+    @cached_property
+    def target(self) -> ThirdOrder:
+        """The log posterior in unconstrained coordinates, with its derivatives."""
+        return self._graph
+
+    @property
+    def third_order(self) -> ThirdOrder:
+        """What the third derivatives are taken of, for the start of a correction."""
+        return self.target
+
+    def laplace(self) -> GaussianPosterior:
+        """Return the Gaussian at the mode; `ConvergenceError` if there is none."""
+        from bayes_gda.methods.adapter import laplace
+
+        return laplace(self._graph).gaussian
+
+    def predictor(self, random_seed: int) -> Predictor:
+        """Return the predictor of the training rows, or of `verdict_rows` spread over them."""
+        from bayes_gda.families.drawn import DrawPredictor
+
+        return DrawPredictor(self, self.data.X[self.spread_rows], self.data.K, random_seed)
+
+    @property
+    def spread_rows(self) -> NDArray[np.intp]:
+        """Numbers of at most `verdict_rows` training rows, spread over all."""
+        n = self.data.n
+        return np.linspace(0, n - 1, min(self.verdict_rows, n)).round().astype(np.intp)
+
+    def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
+        """Return draws (size, dim) of the skew-modal approximation, or None if that is not offered."""
+        return None
+
+    # ── From draws to a fitted model ────────────────────────────────────────────────────────────────────────────────
+
+    @staticmethod
+    def log_terms(variables: Mapping[str, Floats], X: Floats) -> Floats:
+        """Return log p(x, y=k | θ_s) of a generative family, log p(y=k | x, θ_s) of another, (S, n, K)."""
+        raise NotImplementedError
+
+    def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
+        """Return the model with draws of its parameters, `{name: (S, …)}`."""
+        from bayes_gda.families.drawn import DrawnModel
+
+        kept = (*self.variables, COORDINATES)
+        draws = {name: np.asarray(value) for name, value in variables.items() if not self.variables or name in kept}
+        return DrawnModel(self.name, self.data.K, self.data.d, self.data.shares, draws)
+
+    def from_coordinates(self, w: Floats) -> FittedModel:
+        """Return the model with draws (S, dim) of unconstrained coordinates."""
+        return self.from_variables(self._graph.draws(w) | {COORDINATES: w})
+
+    def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
+        """Return the model whose posterior is the Gaussian."""
+        return self.from_coordinates(posterior.draw(settings.size, random_seed=settings.random_seed))
+
+    # ── MCMC ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def build(self) -> "pm.Model":
+        """Return the PyMC model of `plain_data`."""
+        raise NotImplementedError
+
+    @property
+    def density(self) -> Density | None:
+        """The hand-written density in the coordinates of the PyMC model; None goes by its graph."""
+        return None
+
+    @cached_property
+    def _graph(self) -> "ModelDensity":
+        from bayes_gda.methods.adapter import ModelDensity
+
+        return ModelDensity.of(self.build())
+
+    def sample(self, settings: Settings, gaussian: GaussianPosterior | None) -> "tuple[FittedModel, xr.DataTree]":
+        """Return the model with draws by NUTS, and the tree that the sampler returned, under the user's names."""
+        from bayes_gda.methods.nuts.sampling import sample_model
+
+        tree = sample_model(
+            self.build(),
+            density=self.density,
+            gaussian=self.geometry() if gaussian is None else gaussian,
+            keep_coordinates=True,
+            draws=settings.draws,
+            chains=settings.chains,
+            sampler=settings.sampler,
+            random_seed=settings.random_seed,
+            progress=settings.progress,
+        )
+        return self.fitted_tree(tree)
+
+    def geometry(self) -> GaussianPosterior | None:
+        """Return the Gaussian that gives a sampler its starts and its mass matrix; None if there is no mode."""
+        try:
+            return self.laplace()
+        except ConvergenceError:
+            return None
+
+    def fitted_tree(self, tree: "xr.DataTree") -> "tuple[FittedModel, xr.DataTree]":
+        """Return the model with a sampler's draws, and their tree under the user's names with the user's rows."""
+        draws = draws_of(tree)
+        model = self.from_variables(draws)
+        tree = named_tree(tree, self.variables or tuple(name for name in draws if name != COORDINATES), self.coords)
+        rows, size = self.rows, len(next(iter(draws.values())))
+        likelihood = None
+        if size * rows.n <= LIKELIHOOD_LIMIT:
+            likelihood = model.log_likelihood(model.draw_variables(size), rows.X, rows.y)
+            likelihood = likelihood if rows.weight is None else likelihood * rows.weight
+        add_rows(tree, rows, likelihood)
+        return model, tree
+
+    def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
+        """Return the log evidence that draws by MCMC give, and its error; nan if they do not."""
+        return np.nan, np.nan
+
+    # ── What a report asks beyond ───────────────────────────────────────────────────────────────────────────────────
+
+    def prior_and_likelihood(self, variables: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return log prior and log likelihood (S,) of draws; the prior by the logarithm of positive parameters."""
+        density = self.density
+        if density is not None:
+            log_prior = sum(density.log_prior(variables).values(), np.zeros(()))
+            return np.asarray(log_prior), density.log_likelihood(variables, self.data).sum(axis=1)
+        model = self.from_variables(variables)
+        own = model.log_likelihood(variables, self.data.X, self.data.y)
+        likelihood = own.sum(axis=1) if self.data.weight is None else own @ self.data.weight
+        return self.target.log_density(variables[COORDINATES]) - likelihood, likelihood
+
+    def probabilities(self, X: Floats, gaussian: GaussianPosterior) -> dict[str, Floats]:
+        """Return probabilities (n, K) of the Gaussian by link, where the family has a link; none by default."""
+        return {}
+
+    def mean_gaussians(self, variables: Mapping[str, Floats]) -> "Gaussians | None":
+        """Return the Gaussian classes at the posterior means of draws, for ellipses; None if there are none."""
+        return None

@@ -1,0 +1,81 @@
+"""PyMC models that `build` wrote, known again by their family; `sample` samples these and any other model."""
+
+from typing import TYPE_CHECKING
+
+from bayes_gda.data.labels import add_rows, draws_of
+from bayes_gda.families.base import LIKELIHOOD_LIMIT, Family, get_family
+from bayes_gda.linalg import one_blas_thread
+from bayes_gda.methods.nuts.sampling import sample_model
+from bayes_gda.models.signature import signature_of
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+
+def family_of(model: "pm.Model") -> Family | None:
+    """Return the family that a model was written from; None if it is not ours, or was changed since."""
+    signature = signature_of(model)
+    if signature is None:
+        return None
+    family: Family = get_family(signature.family).from_signature(**signature.arguments)
+    return family
+
+
+def sample(
+    model: "pm.Model",
+    *,
+    draws: int = 1000,
+    tune: int | None = None,
+    chains: int = 4,
+    cores: int | None = None,
+    sampler: str = "pymc",
+    random_seed: int | None = None,
+    progress: bool | None = None,
+) -> "xr.DataTree":
+    """Sample the posterior of a model.
+
+    Parameters
+    ----------
+    model
+        One of `bayes_gda.models`, or any PyMC model of continuous variables.
+    draws, tune, chains
+        Draws kept and warm-up iterations of each chain, and the number of chains. None tunes for as long as it takes.
+    cores
+        Chains sampled at once; None for all that the machine has. The draws do not depend on it.
+    sampler
+        `pymc`, or `nutpie` or `numpyro` if installed; these compile the model and adapt in their own way.
+    random_seed
+        The same seed gives the same draws.
+    progress
+        Whether to show a bar; None shows it on a terminal.
+
+    Returns
+    -------
+    A DataTree with the groups posterior, sample_stats, log_likelihood (of each row: joint for the Gaussian models,
+    conditional for the regressions), log_prior, observed_data and constant_data. The attributes of the posterior say
+    versions, seed, the fingerprint of the data, where the time went, and whether the run is `incomplete`: Ctrl-C
+    returns what was sampled until then.
+    """
+    family = family_of(model)
+    tree = sample_model(
+        model,
+        density=None if family is None else family.density,
+        gaussian=None if family is None else family.geometry(),
+        draws=draws,
+        tune=tune,
+        chains=chains,
+        cores=cores,
+        sampler=sampler,
+        random_seed=random_seed,
+        progress=progress,
+    )
+    if family is not None and family.density is not None and family.data.n:
+        variables = draws_of(tree)
+        size = len(next(iter(variables.values())))
+        likelihood = None
+        if size * family.data.n <= LIKELIHOOD_LIMIT:
+            with one_blas_thread():
+                likelihood = family.density.log_likelihood(variables, family.data)
+        add_rows(tree, family.data, likelihood)
+    return tree

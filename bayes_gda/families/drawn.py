@@ -1,0 +1,135 @@
+"""What any family gets that brings only `log_terms`: a fitted model made of draws, and the predictor of its verdict."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bayes_gda.checks import Floats, frozen
+from bayes_gda.errors import StoreError
+from bayes_gda.families.base import Family, family_names, get_family
+from bayes_gda.linalg import wide_blocks
+from bayes_gda.methods.importance.trust import Link
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws
+from bayes_gda.prediction.normalised import log_class_probabilities
+from bayes_gda.prediction.shift import reweigh
+from bayes_gda.priors import Seed
+
+# Draws of a Gaussian that stand for it where it has no closed predictive: as many as a round of the check has.
+GAUSSIAN_DRAWS = 4000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawnModel(FittedModel):
+    """A fitted model of any family: draws of its parameters, and the family's own `log_terms`.
+
+    Parameters
+    ----------
+    family
+        Name of the family, which is looked up in the registry.
+    K, features
+        Number of classes, and of features.
+    shares
+        (K,) shares of the classes in the training rows.
+    draws
+        `{name: (S, …)}`, of equal weight.
+    """
+
+    family: str
+    K: int
+    features: int
+    shares: Floats
+    draws: Mapping[str, Floats]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shares", frozen(self.shares))
+        object.__setattr__(self, "draws", {name: np.asarray(x, dtype=np.float64) for name, x in self.draws.items()})
+
+    @property
+    def generative(self) -> bool:  # type: ignore[override]  # the family's, known only here
+        """Whether p(x, y) is modelled."""
+        return get_family(self.family).kind == "generative"
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.features
+
+    @property
+    def class_shares(self) -> Floats:
+        """The shares (K,) of the classes: E[π | D] of a generative model that has π, else those of the rows."""
+        return np.asarray(self.draws["pi"].mean(axis=0)) if self.generative and "pi" in self.draws else self.shares
+
+    @property
+    def averages_draws(self) -> bool:
+        """Whether predictions are means over stored draws: always."""
+        return True
+
+    def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
+        """Return as many of the draws as asked for."""
+        chosen = choose_draws(len(next(iter(self.draws.values()))), size, random_seed)
+        return {name: value[chosen] for name, value in self.draws.items()}
+
+    def log_terms(self, variables: Mapping[str, Floats], X: Floats) -> Floats:
+        """Return the family's log p(x, y=k | θ_s) or log p(y=k | x, θ_s) (S, n, K)."""
+        return np.asarray(get_family(self.family).log_terms(variables, X))
+
+    def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
+        """Return log p(y=k | x, D) (n, K)."""
+        mean = average_draws(self, self.draws, X)
+        if class_prior is not None:
+            return reweigh(mean, self.class_shares, class_prior)
+        return log_class_probabilities(mean)
+
+    def check_whole(self) -> None:
+        """Raise `StoreError` unless the parts of a model from a file fit each other."""
+        sizes = {len(value) if value.ndim else 0 for value in self.draws.values()}
+        if len(sizes) != 1 or 0 in sizes:
+            raise StoreError("`draws` must hold as many draws of each parameter, at least one.")
+        if not all(np.isfinite(value).all() for value in self.draws.values()):
+            raise StoreError("`draws` must be finite.")
+        if self.shares.shape != (self.K,) or self.family not in family_names():
+            raise StoreError(f"`family` must be one of {', '.join(family_names())}, with {self.K} `shares`.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrawPredictor:
+    """Probabilities of rows X from draws of coordinates: a `Predictor` for any family.
+
+    A generative family has p_k = Σ_s w_s f_sk/F, f_sk = p(x, k | θ_s), F = Σ_sk w_s f_sk, with the standard error
+    √Σ_s w_s²(f_sk − p_k f_s)²/F, f_s = Σ_k f_sk. For one of p(y | x) alone f_sk = p(k | x, θ_s), and f_s = 1.
+    """
+
+    family: Family
+    X: Floats
+    K: int
+    random_seed: int
+
+    def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
+        """Return the probabilities (n, K) of draws of the Gaussian, which the user gets; there is no link."""
+        w = posterior.draw(GAUSSIAN_DRAWS, random_seed=self.random_seed)
+        return self.averaged(w, np.full(len(w), 1 / len(w)))[0]
+
+    def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
+        """Return the weighted mean (n, K) over draws (S, dim), and its standard error (n, K)."""
+        n, K = len(self.X), self.K
+        # Sums over s of w f_sk, of w² f_sk², w² f_sk f_s and w² f_s², with f relative to the first draws' largest.
+        sums, squares, cross, whole = np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, K)), np.zeros((n, 1))
+        top = None
+        for part in wide_blocks(len(draws), n * K):
+            model = self.family.from_coordinates(draws[part])
+            log_f = model.log_terms(model.draw_variables(part.stop - part.start), self.X)
+            top = log_f.max(axis=(0, 2), keepdims=True) if top is None else top
+            # e^500 is still a number; a row for which the first block is so far off has no usable weights at all.
+            f = weight[part, None, None] * np.exp(np.minimum(log_f - top, 500.0))
+            f_all = f.sum(axis=2, keepdims=True)
+            sums += f.sum(axis=0)
+            squares += (f * f).sum(axis=0)
+            cross += (f * f_all).sum(axis=0)
+            whole += (f_all * f_all).sum(axis=0)
+        total = sums.sum(axis=1, keepdims=True)
+        p = sums / total
+        variance = squares - 2 * p * cross + p**2 * whole
+        return p, np.sqrt(np.maximum(variance, 0.0)) / total

@@ -1,0 +1,318 @@
+"""Gaussian classes as families: LDA, QDA, naive Gaussian, and the average over what lies between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.gaps import ObservedCounts, has_gaps
+from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError, PriorError
+from bayes_gda.families.base import Family
+from bayes_gda.families.gaussian.classifier import (
+    AveragedClassifier,
+    Covariance,
+    GaussianClassifier,
+    gaussian_density,
+)
+from bayes_gda.families.gaussian.continuum import Grid
+from bayes_gda.families.gaussian.discriminant import Gaussians
+from bayes_gda.families.gaussian.exact import (
+    NIGPosterior,
+    NIWPosterior,
+    lda_posterior,
+    naive_posterior,
+    qda_posterior,
+)
+from bayes_gda.families.gaussian.gaps import steps
+from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
+from bayes_gda.methods.ladder import Exact, Settings
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.priors.defaults import default_incomplete_prior, default_prior, pooled_covariance
+
+if TYPE_CHECKING:
+    import pymc as pm
+    import xarray as xr
+
+_SHARES = "π ~ Dirichlet(1, …, 1)"
+_LKJ = "prior=bayes_gda.LKJ.default(bayes_gda.Moments.from_arrays(data.X, data.y, data.K))"
+
+
+@dataclass(frozen=True, eq=False)
+class Gaussian(Family):
+    """A Gaussian model with its data and prior; the subclasses say which covariances the classes have.
+
+    Parameters
+    ----------
+    data, prior
+        Training rows, which may be without any where their moments are known; prior of means and covariances.
+    alpha
+        (K,) Dirichlet parameters.
+    moments
+        Sufficient statistics; None if rows have gaps.
+    """
+
+    prior: NIW | NIG | LKJ
+    alpha: Floats = field(repr=False, kw_only=True)
+    moments: Moments | None = field(default=None, repr=False, kw_only=True)
+
+    kind = "generative"
+    takes_gaps = True
+    other_prior = _LKJ
+    stored = (GaussianClassifier, NIWPosterior, NIGPosterior, Moments, ObservedCounts)
+    covariance: ClassVar[Covariance]
+    conjugate: ClassVar[type[NIW] | type[NIG]] = NIW
+
+    def __post_init__(self) -> None:
+        d = self.data.d if self.moments is None else self.moments.d
+        if len(self.prior.m) != d:
+            raise PriorError(f"`prior` has {len(self.prior.m)} features, `X` has {d}. Give one entry a feature.")
+        if self.moments is None:
+            steps.check(self)
+
+    @classmethod
+    def bind(cls, data: Dataset, prior: Any = None) -> Self:
+        """Join the model with rows, which may have gaps; None is the default prior."""
+        alpha = Dirichlet().vector(data.K)
+        if has_gaps(data.X):
+            data = data.original or data  # only whole rows are pooled
+            if data.weight is not None and not (data.weight == 1).all():
+                odd = data.weight[data.weight != 1][0]
+                raise DataError(
+                    f"`sample_weight` must be 0 or 1 where `X` has missing values; got {odd:g}. Repeat the rows "
+                    "instead, or leave out the incomplete ones."
+                )
+            given = default_incomplete_prior(data, cls.conjugate) if prior is None else cls.check_prior(prior)
+            return cls(data, given, alpha=alpha)
+        moments = Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight)
+        return cls.of_moments(moments, data, prior)
+
+    @classmethod
+    def prepare(cls, data: Dataset, inference: str, prior: Any = None) -> Dataset:
+        """Pool equal rows if the fit may run a chain: by MCMC, or with a prior that is not conjugate."""
+        sampled = inference == "mcmc" or (inference == "auto" and isinstance(prior, LKJ))
+        return data.pooled() if sampled else data
+
+    @classmethod
+    def of_moments(cls, moments: Moments, data: Dataset, prior: Any = None, alpha: Floats | None = None) -> Self:
+        """Join the model with moments; `data` may be without rows, and then has the names alone."""
+        given = default_prior(moments, cls.conjugate) if prior is None else cls.check_prior(prior)
+        return cls(data, given, alpha=Dirichlet().vector(moments.K) if alpha is None else alpha, moments=moments)
+
+    @classmethod
+    def check_prior(cls, prior: Any) -> NIW | NIG | LKJ:
+        """Return the prior, or raise if it is none for this model."""
+        if not isinstance(prior, (cls.conjugate, LKJ)):
+            kinds = f"{cls.conjugate.__name__} or LKJ"
+            raise PriorError(f"`prior` of {cls.estimator} must be {kinds} or None; got {prior!r}.")
+        return prior
+
+    @classmethod
+    def from_signature(cls, **fields: Any) -> Self:
+        """Return the family of a PyMC model that `build` wrote."""
+        data, moments = fields["data"], fields["moments"]
+        if isinstance(data, Moments):
+            names = tuple(f"x{j + 1}" for j in range(moments.d))
+            no_rows = np.empty((0, moments.d)), np.empty(0, dtype=np.intp)
+            fields |= {"data": Dataset.of_checked(*no_rows, names, tuple(range(moments.K)))}
+        return cls(**fields)
+
+    def describe_prior(self) -> tuple[str, ...]:
+        """Return the prior in lines of plain text."""
+        prior, Sigma = self.prior, "Σ" if self.covariance == "shared" else "Σₖ"
+        if isinstance(prior, NIG):
+            scales = f"σ²ₖⱼ ~ Inverse-Gamma({prior.a[0]:g}, bⱼ), bⱼ half the variance of feature j within classes"
+            return scales, f"μₖⱼ | σ²ₖⱼ ~ N(mean of feature j, σ²ₖⱼ / {prior.kappa[0]:g})", _SHARES
+        if isinstance(prior, NIW):
+            scales = f"{Sigma} ~ Inverse-Wishart(Ψ, ν = {prior.nu:g}), Ψ the variances within classes on its diagonal"
+            return scales, f"μₖ | {Sigma} ~ N(mean of all rows, {Sigma} / {prior.kappa:g})", _SHARES
+        return f"{Sigma} = diag(s) R diag(s), sⱼ half-normal, R ~ LKJ({prior.eta:g})", "μₖⱼ normal", _SHARES
+
+    def exact(self) -> Exact | None:
+        """Return the conjugate posterior, or None under an LKJ prior, or for gaps in LDA and QDA."""
+        class_prior = Dirichlet(self.alpha)
+        posterior: NIWPosterior | NIGPosterior | None
+        if self.moments is None:
+            posterior = steps.exact(self)
+        elif isinstance(self.prior, LKJ):
+            posterior = None
+        elif isinstance(self.prior, NIG):
+            posterior = naive_posterior(self.moments, self.prior, class_prior)
+        else:
+            update = lda_posterior if self.covariance == "shared" else qda_posterior
+            posterior = update(self.moments, self.prior, class_prior)
+        return None if posterior is None else Exact(self._fitted(posterior=posterior), posterior.log_evidence)
+
+    def no_exact(self) -> str:
+        """Say why there is no closed form."""
+        if self.moments is None:
+            return steps.no_exact(self)
+        kind = self.conjugate.__name__
+        return f"inference='exact' needs a conjugate prior; got LKJ. Give a {kind} prior, or use inference='auto'."
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether there is a log posterior to climb: not for rows with gaps."""
+        return self.moments is not None
+
+    @property
+    def cost_rows(self) -> int:
+        """The moments of a class count as a row, whatever the rows behind them."""
+        return self.data.K
+
+    @cached_property
+    def density(self) -> Parts | None:
+        """The hand-written density, on moments; None for rows with gaps."""
+        if self.moments is None:
+            return None
+        return gaussian_density(self.moments, self.prior, self.alpha, self.covariance)
+
+    @cached_property
+    def target(self) -> ThirdOrder:
+        """The log posterior with its derivatives."""
+        assert self.density is not None
+        return Smoothed(self.density)
+
+    @property
+    def parameters(self) -> int:
+        """Number of free parameters."""
+        K, d = self.data.K, self.data.d
+        covariances = {"shared": d * (d + 1) // 2, "own": K * d * (d + 1) // 2, "diagonal": K * d}
+        return K - 1 + K * d + covariances[self.covariance]
+
+    def laplace(self) -> GaussianPosterior:
+        """Return the Gaussian at the mode, in unconstrained coordinates."""
+        assert self.density is not None
+        return laplace_approximation(self.target, self.density.start)
+
+    def from_coordinates(self, w: Floats) -> FittedModel:
+        """Return the model with draws (S, dim) of unconstrained coordinates."""
+        assert self.density is not None
+        return self.from_variables(self.density.variables(w))
+
+    def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
+        """Return the model with draws of its parameters."""
+        return self._fitted(draws=variables)
+
+    def sample(self, settings: Settings, gaussian: GaussianPosterior | None) -> "tuple[FittedModel, xr.DataTree]":
+        """Draw by NUTS; rows with gaps of LDA and QDA by data augmentation."""
+        if self.moments is None and isinstance(self.prior, NIW):
+            return self.fitted_tree(steps.augmented(self, settings))
+        return super().sample(settings, gaussian)
+
+    def geometry(self) -> GaussianPosterior | None:
+        """Return the Gaussian at the mode; None for rows with gaps."""
+        return None if self.moments is None else super().geometry()
+
+    def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
+        """Return the closed form where there is one; draws of an LKJ posterior are not taken back to coordinates."""
+        exact = self.exact()
+        if exact is not None:
+            return exact.log_evidence, 0.0
+        assert isinstance(model, GaussianClassifier)
+        return steps.evidence(self, model, chains) if self.moments is None else (np.nan, np.nan)
+
+    def mean_gaussians(self, variables: Mapping[str, Floats]) -> Gaussians | None:
+        """Return the Gaussian classes at the posterior means of draws; None for independent features."""
+        if "Sigma" not in variables:
+            return None
+        return Gaussians(**{name: variables[name].mean(axis=0) for name in ("pi", "mu", "Sigma")})
+
+    def build(self) -> "pm.Model":
+        """Return the PyMC model, on moments; of rows with gaps on the patterns of these."""
+        from bayes_gda.models import lda, naive, qda
+
+        write: Any = {"shared": lda.build, "own": qda.build, "diagonal": naive.build}[self.covariance]
+        data = self.plain_data if self.moments is None else self.moments
+        return write(data, self.prior, Dirichlet(self.alpha))
+
+    def _fitted(self, **source: Any) -> GaussianClassifier:
+        counts = steps.counts(self.data) if self.moments is None else self.moments
+        return GaussianClassifier(self.covariance, counts, self.prior, self.alpha, **source)
+
+
+class LDA(Gaussian):
+    """Linear discriminant analysis: one covariance for all classes."""
+
+    name, title, estimator = "lda", "Linear discriminant analysis", "BayesianLDA"
+    sentence = "Every class is a Gaussian cloud of the same shape; the boundaries are straight."
+    formula = ("y ~ Categorical(π)", "x | y = k ~ N(μₖ, Σ)")
+    variables = ("pi", "mu", "Sigma")
+    covariance = "shared"
+
+
+class QDA(Gaussian):
+    """Quadratic discriminant analysis: each class with a covariance of its own."""
+
+    name, title, estimator = "qda", "Quadratic discriminant analysis", "BayesianQDA"
+    sentence = "Every class is a Gaussian cloud of its own shape; the boundaries are curved."
+    formula = ("y ~ Categorical(π)", "x | y = k ~ N(μₖ, Σₖ)")
+    variables = ("pi", "mu", "Sigma")
+    covariance = "own"
+
+
+class Naive(Gaussian):
+    """The naive Gaussian classifier: features independent within a class."""
+
+    name, title, estimator = "naive", "Naive Gaussian classifier", "BayesianNaiveGaussian"
+    sentence = "Every class is a Gaussian cloud whose features are independent within the class."
+    formula = ("y ~ Categorical(π)", "xⱼ | y = k ~ N(μₖⱼ, σ²ₖⱼ)")
+    variables = ("pi", "mu", "sigma2")
+    covariance = "diagonal"
+    conjugate = NIG
+
+
+@dataclass(frozen=True, eq=False)
+class RDA(Family):
+    """Regularised discriminant analysis: the average over the models between naive, LDA and QDA.
+
+    Parameters
+    ----------
+    data, prior
+        Training rows, or the names alone where their moments are known; the grid of models.
+    moments
+        Sufficient statistics.
+    """
+
+    prior: Grid = field(default_factory=Grid)
+    moments: Moments = field(repr=False, kw_only=True)
+
+    name, title, estimator = "rda", "Regularised discriminant analysis", "BayesianRDA"
+    sentence = "An average over the models between naive, LDA and QDA, weighted by their evidence."
+    formula = ("y ~ Categorical(π)", "x | y = k ~ N(μₖ, Σₖ), Σₖ drawn towards what the classes share")
+    kind = "generative"
+    variables = ("pi", "mu", "Sigma")
+    averages = True
+    stored = (AveragedClassifier, Grid)
+
+    @classmethod
+    def bind(cls, data: Dataset, prior: Any = None) -> Self:
+        """Join the grid of models with complete rows."""
+        moments = Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight)
+        return cls(data, Grid() if prior is None else prior, moments=moments)
+
+    def exact(self) -> Exact:
+        """Return the average over the grid, whose charge for the estimated target is by Laplace's method."""
+        alpha = Dirichlet().vector(self.moments.K)
+        model = AveragedClassifier(self.moments, alpha, pooled_covariance(self.moments), self.prior)
+        reason = (
+            "The average over the grid of models is exact; what their covariances are drawn towards is estimated from "
+            "the same rows (empirical Bayes), and charged to their evidence."
+        )
+        return Exact(model, model.continuum.log_mean_evidence, np.nan, reason)
+
+    @property
+    def has_mode(self) -> bool:
+        """Whether there is a log posterior to climb: it is a sum of closed forms."""
+        return False
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether there is a PyMC model: there is none of the average."""
+        return False

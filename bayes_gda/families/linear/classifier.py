@@ -1,0 +1,216 @@
+"""Fitted regressions: a Gaussian posterior of the weights or draws of them, and what they say of new rows.
+
+p(y=k | x, D) = ∫ p(y=k | φ(x), w) p(w | D) dw
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, log_softmax, softmax
+
+from bayes_gda.checks import Floats, finite, frozen, positive
+from bayes_gda.data.features import FeatureMap
+from bayes_gda.errors import StoreError
+from bayes_gda.families.linear import links, softmax_links
+from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
+from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.prediction.fitted import EntropySplit, FittedModel, check_source, choose_draws
+from bayes_gda.prediction.shift import reweigh
+from bayes_gda.priors import Seed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionClassifier(FittedModel):
+    """Fitted logistic or softmax regression.
+
+    Parameters
+    ----------
+    features
+        The feature map φ.
+    K
+        Number of classes.
+    binary, reference
+        Whether it is logistic regression; whether the last class of a softmax regression has weights zero.
+    shares
+        (K,) shares of the classes in the training rows, which the probabilities stand on.
+    posterior
+        Gaussian posterior of the weights (dim,), the rows of W one after the other; or None.
+    draws
+        (S, dim) draws of the weights, of equal weight; or None.
+    tau
+        (S,) draws of a hierarchical prior's scale that go with `draws`; None if the scale is fixed.
+    """
+
+    features: FeatureMap
+    K: int
+    binary: bool
+    reference: bool
+    shares: Floats
+    posterior: GaussianPosterior | None = None
+    draws: Floats | None = None
+    tau: Floats | None = None
+
+    def __post_init__(self) -> None:
+        check_source(self.posterior, self.draws)
+        object.__setattr__(self, "shares", frozen(self.shares))
+        if self.draws is not None:
+            object.__setattr__(self, "draws", frozen(self.draws))
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return len(self.features.feature_names)
+
+    @property
+    def averages_draws(self) -> bool:
+        """Whether predictions are means over stored draws."""
+        return self.posterior is None
+
+    @property
+    def class_shares(self) -> Floats:
+        """The shares (K,) of the classes that the probabilities stand on."""
+        return self.shares
+
+    def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
+        """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
+        out = np.empty((len(X), self.K))
+        if self.posterior is None:
+            for rows in wide_blocks(len(X), len(self.features.names)):
+                out[rows] = self._of_draws(self.features(X[rows]))
+        else:
+            self._of_gaussian(X, self.posterior, out)
+        return out if class_prior is None else reweigh(out, self.shares, class_prior)
+
+    def _of_gaussian(self, X: Floats, posterior: GaussianPosterior, out: Floats) -> None:
+        """Write log p(y=k | x, D) of the rows of X into `out`, block by block while they are in cache."""
+        activations = self.activations(posterior)
+        link = links.log_expected_sigmoids if self.binary else softmax_links.log_sobol
+
+        def write(rows: slice) -> None:
+            out[rows] = link(*activations(self.features(X[rows])))
+
+        for_blocks(write, len(X), len(self.features.names))
+
+    def _of_draws(self, Phi: Floats) -> Floats:
+        assert self.draws is not None
+        S, out = len(self.draws), np.empty((len(Phi), self.K))
+        W = self.draws if self.binary else np.ascontiguousarray(self._full(self.draws).swapaxes(0, 1))
+
+        def mean(part: Floats, some: slice) -> Floats:
+            if self.binary:
+                return links.sigmoid_means(part @ W[some].T)
+            return softmax_links.softmax_of_draws(part, W[:, some]).mean(axis=-1)
+
+        def log_terms(part: Floats) -> Floats:
+            if self.binary:
+                return links.log_sigmoids(part @ W.T)
+            return log_softmax((part @ W.reshape(-1, Phi.shape[1]).T).reshape(-1, self.K, S), axis=1)
+
+        def average(rows: slice) -> None:
+            part = Phi[rows]
+            total = sum((some.stop - some.start) * mean(part, some) for some in draw_blocks(S, self.K))
+            out[rows] = links.log_of_mean(np.asarray(total / S), lambda tiny: log_terms(part[tiny]))
+
+        for_blocks(average, len(Phi), AVERAGED_WIDTH)
+        return out
+
+    def activations(self, posterior: GaussianPosterior) -> Activations:
+        """Return the function from rows of a design matrix to the moments of their activations."""
+        if self.binary:
+            return binary_activations(posterior)
+        return softmax_activations(posterior, self.K, reference_class=self.reference)
+
+    def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
+        """Draw `w` (size, m), or (size, K, m) for softmax, and `tau` (size,) if it is unknown."""
+        if self.posterior is not None:
+            return {"w": self._full(self.posterior.draw(size, random_seed=random_seed))}
+        assert self.draws is not None
+        chosen = choose_draws(len(self.draws), size, random_seed)
+        variables = {"w": self._full(self.draws[chosen])}
+        return variables if self.tau is None else {"tau": np.asarray(self.tau)[chosen]} | variables
+
+    def variables_of(self, W: Floats) -> dict[str, Floats]:
+        """Return `w`, and `tau` if the scale is unknown, at coordinates w, or (log τ, w), (S, dim)."""
+        if self.tau is None:
+            return {"w": self._full(W)}
+        return {"tau": np.exp(W[:, 0]), "w": self._full(W[:, 1:])}
+
+    def log_terms(self, variables: Mapping[str, Floats], X: Floats) -> Floats:
+        """Return log p(y=k | x, w_s) (S, n, K), also where a probability is too small for a number."""
+        a = self._activations(variables["w"], X)
+        if self.binary:
+            return np.stack([log_expit(-a), log_expit(a)], axis=2)
+        return np.asarray(log_softmax(a, axis=2))
+
+    def probability_draws(
+        self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
+    ) -> tuple[Floats, Floats | None]:
+        """Return p(y=k | x, w_s) (S, n, K); all weigh alike, since x says nothing of w."""
+        a = self._activations(variables["w"], X)
+        P = np.stack([expit(-a), expit(a)], axis=2) if self.binary else np.asarray(softmax(a, axis=2))
+        if class_prior is None:
+            return P, None
+        with np.errstate(divide="ignore"):  # log 0 where a class is impossible
+            return np.exp(reweigh(np.log(P), self.shares, class_prior)), None
+
+    def closed_interval(self, X: Floats, prob: float) -> Floats | None:
+        """Return the exact intervals (n, 2, 2) of a Gaussian posterior of logistic regression, or None."""
+        if not self.binary or self.posterior is None:
+            return None
+        activations, out = self.activations(self.posterior), np.empty((len(X), 2, 2))
+
+        def write(rows: slice) -> None:
+            mu, s2 = activations(self.features(X[rows]))
+            out[rows, 0] = links.sigmoid_interval(-mu, s2, prob=prob)
+            out[rows, 1] = links.sigmoid_interval(mu, s2, prob=prob)
+
+        for_blocks(write, len(X), len(self.features.names))
+        return out
+
+    def closed_entropy(self, X: Floats) -> EntropySplit | None:
+        """Return the split of the entropy under a Gaussian posterior, by quadrature; None for draws."""
+        if self.posterior is None:
+            return None
+        activations = self.activations(self.posterior)
+        split = links.entropy_binary if self.binary else softmax_links.entropy_softmax
+        parts = [split(*activations(self.features(X[rows]))) for rows in wide_blocks(len(X), 512 * self.K)]
+        return EntropySplit(*(np.concatenate([getattr(p, f) for p in parts]) for f in EntropySplit.__slots__))
+
+    def _activations(self, w: Floats, X: Floats) -> Floats:
+        """Activations (S, n), or (S, n, K), of weights in the shape of the model."""
+        Phi = self.features(X)
+        if self.binary:
+            return product(np.ascontiguousarray(w), Phi.T)
+        a = product(np.ascontiguousarray(w).reshape(-1, w.shape[-1]), Phi.T)
+        return np.swapaxes(a.reshape(len(w), self.K, -1), 1, 2)
+
+    def _full(self, W: Floats) -> Floats:
+        """Weights (S, dim) in the shape of the model: (S, m), or (S, K, m) with the reference class put in."""
+        if self.binary:
+            return W
+        free = W.reshape(len(W), self.K - self.reference, -1)
+        zeros = np.zeros((len(W), self.K - free.shape[1], free.shape[2]))
+        return np.concatenate([free, zeros], axis=1)
+
+    def check_whole(self) -> None:
+        """Raise `StoreError` unless the parts of a model from a file fit each other."""
+        if self.K < 2 or (self.binary and self.K != 2):
+            rule = "2 where `binary` is true" if self.binary else "at least 2"
+            raise StoreError(f"`K` must be {rule}; got {self.K}.")
+        # Shares are counts over their sum, so that rounding alone keeps them from summing to one.
+        if self.shares.shape != (self.K,) or not ((self.shares >= 0).all() and abs(self.shares.sum() - 1) < 1e-9):
+            raise StoreError(f"`shares` must be {self.K} numbers, not negative, that sum to 1.")
+        dim = len(self.features.names) * (1 if self.binary else self.K - self.reference)
+        if self.posterior is not None and self.posterior.mean.shape != (dim,):
+            raise StoreError(f"`posterior.mean` must have shape ({dim},); got {self.posterior.mean.shape}.")
+        if self.draws is not None:
+            if self.draws.ndim != 2 or self.draws.shape[1:] != (dim,) or not len(self.draws):
+                raise StoreError(f"`draws` must have shape (S, {dim}), S at least 1; got {self.draws.shape}.")
+            finite("draws", self.draws, error=StoreError)
+        if self.tau is not None:
+            if self.draws is None or self.tau.shape != (len(self.draws),):
+                raise StoreError("`tau` must have one entry for each draw of the weights.")
+            positive("tau", self.tau, error=StoreError)

@@ -1,0 +1,346 @@
+"""The regressions as families: logistic and softmax regression, in memory, batch by batch, or on a table in passes.
+
+Under a Gaussian or flat prior the coordinates are the weights; with an unknown scale log τ stands before them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from bayes_gda.checks import Floats, frozen, positive
+from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features
+from bayes_gda.data.labels import coordinates
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError, PriorError, one_line
+from bayes_gda.families.base import Family
+from bayes_gda.families.linear.classifier import RegressionClassifier
+from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import (
+    RegressionTarget,
+    empirical_bayes,
+    regression_laplace,
+    with_prior_scale,
+)
+from bayes_gda.families.linear.online import FilteredTarget
+from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.methods.bridge import bridge_log_evidence
+from bayes_gda.methods.density import Density, Smoothed, ThirdOrder
+from bayes_gda.methods.importance.trust import Predictor
+from bayes_gda.methods.ladder import Settings
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.skew import SkewModal
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.priors import HierarchicalScale, Normal
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+# A prior that adds nothing.
+FLAT = Normal(scale=frozen(np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Family):
+    """A regression with its data and prior.
+
+    Parameters
+    ----------
+    data, prior
+        Training rows; Normal, flat or hierarchical prior of the weights, of each class for softmax.
+    features, Phi
+        The feature map, and the design matrix (n, m).
+    reference
+        Whether the last class of a softmax regression has weights zero.
+    before
+        The Gaussian after the batches before, which then stands in place of the prior; None for all rows at once.
+    """
+
+    prior: Normal | HierarchicalScale
+    features: FeatureMap = field(repr=False, kw_only=True)
+    Phi: Floats = field(repr=False, kw_only=True)
+    reference: bool = field(default=False, kw_only=True)
+    before: GaussianPosterior | None = field(default=None, repr=False, kw_only=True)
+
+    kind = "discriminative"
+    estimator = "BayesianLogisticRegression"
+    other_prior = "prior_scale=5.0"
+    verdict_rows = 2000
+    stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior)
+    binary: ClassVar[bool]
+
+    @classmethod
+    def bind(
+        cls,
+        data: Dataset,
+        prior: Normal | HierarchicalScale | None = None,
+        *,
+        features: FeatureSpec = None,
+        standardize: bool = True,
+        prior_scale: float | str = 2.5,
+        intercept_scale: float = 5.0,
+    ) -> Self:
+        """Join the model with rows.
+
+        Parameters
+        ----------
+        data
+            Complete rows.
+        prior
+            Of the weights; None for the one that the scales state.
+        features, standardize
+            What the feature map is asked for as, and whether its columns are centred and scaled.
+        prior_scale, intercept_scale
+            Standard deviations of slopes and intercept; inf is flat, and `prior_scale` may be "hierarchical" or
+            "empirical-bayes".
+        """
+        cls.check(data.K)
+        phi = fit_features(data.X, data.feature_names, features, standardize=standardize, weight=data.weight)
+        given = state_prior(phi, prior_scale, intercept_scale) if prior is None else prior
+        if not isinstance(given, (Normal, HierarchicalScale)):
+            raise PriorError(f"`prior` must be Normal, HierarchicalScale or None; got {prior!r}.")
+        hierarchical = isinstance(given, HierarchicalScale)
+        if hierarchical and not phi.intercept:
+            raise PriorError("A hierarchical scale needs a feature map with an intercept. Fit it with intercept=True.")
+        proper = isinstance(given, HierarchicalScale) or given.is_proper
+        # A flat direction of the symmetric coding would be determined by nothing.
+        reference = not cls.binary and not proper
+        out = cls(data, given, features=phi, Phi=np.ascontiguousarray(phi(data.X)), reference=reference)
+        return out._of_greatest_evidence() if prior is None and prior_scale == "empirical-bayes" else out
+
+    @classmethod
+    def from_signature(cls, **fields: Any) -> Self:
+        """Return the family of a PyMC model that `build` wrote."""
+        data, weight = fields.pop("data"), fields.pop("sample_weight")
+        weight = None if weight is None else np.asarray(weight, dtype=np.float64)
+        rows = Dataset.of_checked(data.X, data.y, data.feature_names, data.class_names, weight)
+        return cls(rows, **fields)
+
+    def describe_prior(self) -> tuple[str, ...]:
+        """Return the prior in lines of plain text."""
+        w, k = ("w", "") if self.binary else ("W", "ₖ")
+        if isinstance(self.prior, HierarchicalScale):
+            return f"τ ~ half-normal({self.prior.scale:g})", f"{w}{k}ⱼ | τ ~ N(0, τ²)"
+        if self.prior.covariance is not None:
+            return (f"{w} normal with a given covariance",)
+        scale = self.prior.scale_vector(len(self.features.names))
+        last = ", per standard deviation of feature j" if self.binary else ", the same for every class"
+        return f"{w}{k}₀ ~ N(0, {scale[0]:g}²)", f"{w}{k}ⱼ ~ N(0, {scale[-1]:g}²){last}"
+
+    @property
+    def coords(self) -> dict[str, list[str]]:
+        """Names of classes and coefficients, for labelled draws."""
+        return coordinates(class_names=self.data.class_names, coefficient_names=self.features.names)
+
+    @classmethod
+    def model_coords(
+        cls, model: FittedModel, class_names: Sequence[Any], feature_names: Sequence[str]
+    ) -> dict[str, list[str]]:
+        """Return the same for a fitted model whose data are gone."""
+        assert isinstance(model, RegressionClassifier)
+        return coordinates(class_names=class_names, coefficient_names=model.features.names)
+
+    @property
+    def variables(self) -> tuple[str, ...]:  # type: ignore[override]  # τ is one only where it is unknown
+        """Parameters that a posterior shows."""
+        return ("tau", "w") if self.hierarchical else ("w",)
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether the scale of the slopes is unknown."""
+        return isinstance(self.prior, HierarchicalScale)
+
+    @property
+    def proper(self) -> bool:
+        """Whether the prior, or the Gaussian in its place, can be normalised."""
+        return self.before is not None or isinstance(self.prior, HierarchicalScale) or self.prior.is_proper
+
+    def no_exact(self) -> str:
+        """Say why there is no closed form."""
+        return (
+            "inference='exact' has no meaning for logistic regression, whose posterior has no closed form. "
+            "Use inference='auto', which says how far its answer can be trusted."
+        )
+
+    # ── The log posterior ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def target_under(self, prior: Normal) -> RegressionTarget:
+        """Return the log posterior of the weights under a Gaussian prior."""
+        data = self.data
+        if self.binary:
+            return LogisticTarget(self.Phi, data.y.astype(float), prior, data.weight)
+        return SoftmaxTarget(self.Phi, data.y, data.K, prior, data.weight, self.reference)
+
+    @cached_property
+    def target(self) -> ThirdOrder:
+        """The log posterior with its derivatives."""
+        if self.before is not None:
+            return FilteredTarget(self.target_under(FLAT), self.before)
+        return Smoothed(self.density) if isinstance(self.prior, HierarchicalScale) else self.target_under(self.prior)
+
+    @cached_property
+    def density(self) -> Density:
+        """The log posterior in the coordinates of the PyMC model."""
+        if isinstance(self.prior, HierarchicalScale):
+            return HierarchicalDensity(self.target_under(FLAT), self.prior)
+        return WeightsDensity(self.target_under(self.prior))
+
+    def laplace(self) -> GaussianPosterior:
+        """Return the Gaussian at the mode of the weights; where τ is unknown and runs to 0 there is none."""
+        if self.before is not None:
+            return laplace_approximation(self.target, self.before.mean)
+        if self.hierarchical:
+            return laplace_approximation(self.target, self.density.start)
+        target = self.target
+        assert isinstance(target, (LogisticTarget, SoftmaxTarget))
+        return regression_laplace(target, names=self.weight_names)
+
+    @property
+    def weight_names(self) -> list[str]:
+        """Names of all weights, for messages: in one line each."""
+        if self.binary:
+            return [one_line(name) for name in self.features.names]
+        free = self.data.class_names[: self.data.K - self.reference]
+        return [one_line(f"{name} ({label})") for label in free for name in self.features.names]
+
+    def predictor(self, random_seed: int) -> Predictor:
+        """Return the predictor of training rows, in closed form."""
+        return self.predictor_of(self.Phi[self.spread_rows])
+
+    def predictor_of(self, Phi: Floats) -> BinaryPredictor | SoftmaxPredictor:
+        """Return the predictor of the rows of a design matrix."""
+        before = int(self.hierarchical)
+        if self.binary:
+            return BinaryPredictor(Phi, before)
+        return SoftmaxPredictor(Phi, self.data.K, self.reference, before)
+
+    def probabilities(self, X: Floats, gaussian: GaussianPosterior) -> dict[str, Floats]:
+        """Return probabilities (n, K) of the Gaussian, by the probit link and with the link integrated."""
+        predictor = self.predictor_of(self.features(X))
+        return {"probit": predictor.gaussian(gaussian, "probit"), "laplace": predictor.gaussian(gaussian, "exact")}
+
+    def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
+        """Return draws (size, dim) of the skew-modal approximation."""
+        return None if self.hierarchical else SkewModal(gaussian, self.target).draw(size, random_seed=random_seed)
+
+    # ── From draws to a fitted model ────────────────────────────────────────────────────────────────────────────────
+
+    def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
+        """Return the model with the Gaussian itself; with draws of it if the scale is unknown."""
+        return super().from_gaussian(posterior, settings) if self.hierarchical else self._fitted(posterior=posterior)
+
+    def from_coordinates(self, w: Floats) -> FittedModel:
+        """Return the model with draws of the weights, or of (log τ, w)."""
+        return self._fitted(draws=w[:, 1:], tau=np.exp(w[:, 0])) if self.hierarchical else self._fitted(draws=w)
+
+    def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
+        """Return the model with draws of its parameters."""
+        w = variables["w"]
+        free = w if self.binary else w[:, : self.data.K - self.reference].reshape(len(w), -1)
+        return self._fitted(draws=free, tau=variables.get("tau"))
+
+    def _fitted(self, **source: Any) -> RegressionClassifier:
+        data = self.data
+        return RegressionClassifier(self.features, data.K, self.binary, self.reference, data.shares, **source)
+
+    def build(self) -> "pm.Model":
+        """Return the PyMC model, under plain names."""
+        from bayes_gda.models import logistic, softmax
+
+        data = self.plain_data
+        phi = replace(self.features, feature_names=data.feature_names)
+        phi = replace(phi, names=tuple(f"c{j}" for j in range(len(phi.names))))
+        if self.binary:
+            return logistic.build(data, self.prior, features=phi, sample_weight=data.weight)
+        return softmax.build(data, self.prior, features=phi, sample_weight=data.weight, reference=self.reference)
+
+    def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
+        """Return the evidence by bridge sampling, or nan if the draws are too few."""
+        assert isinstance(model, RegressionClassifier)
+        assert model.draws is not None
+        points = model.draws if model.tau is None else np.column_stack([np.log(model.tau), model.draws])
+        try:
+            bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
+        except DataError:  # too few draws
+            return np.nan, np.nan
+        return bridge.log_evidence, bridge.log_evidence_error
+
+    # ── Other data ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _of_greatest_evidence(self) -> Self:
+        """Return the family with the slopes' scale that maximises the Laplace evidence."""
+        assert isinstance(self.prior, Normal)
+        target = self.target_under(self.prior)
+        scale, _ = empirical_bayes(lambda s: with_prior_scale(target, s), names=self.weight_names)
+        return replace(self, prior=with_prior_scale(target, scale).prior)
+
+    def require_gaussian_prior(self) -> None:
+        """Raise unless the prior is Gaussian and proper, as rows in batches need it."""
+        if self.hierarchical or not self.proper:
+            raise PriorError(
+                "A table in batches needs a Gaussian prior of finite scale, since one batch may not determine the "
+                "weights; got a flat or hierarchical one. Give `prior_scale` a number."
+            )
+
+    def next_batch(self, data: Dataset, before: GaussianPosterior) -> Self:
+        """Return the same model on one more batch, with the Gaussian after the batches before as its prior."""
+        return replace(self, data=data, Phi=np.ascontiguousarray(self.features(data.X)), before=before)
+
+
+class Logistic(Linear):
+    """Logistic regression: two classes, one activation."""
+
+    name, title, binary = "logistic", "Logistic regression", True
+    sentence = "The log-odds of the second class are a linear function of the standardised features."
+    formula = ("y ~ Bernoulli(σ(wᵀφ(x)))", "φ(x) = (1, standardised features)")
+
+    @classmethod
+    def default_for(cls, K: int) -> bool:
+        """Whether there are two classes."""
+        return K == 2
+
+    @classmethod
+    def check(cls, K: int) -> None:
+        """Raise unless there are two classes."""
+        if K != 2:
+            raise DataError(f"`logistic` does not apply to {K} classes. Use softmax.")
+
+
+class Softmax(Linear):
+    """Softmax regression: an activation for every class."""
+
+    name, title, binary = "softmax", "Softmax regression", False
+    sentence = "The log-odds of any two classes are linear functions of the standardised features."
+    formula = ("y ~ Categorical(softmax(Wφ(x)))", "φ(x) = (1, standardised features)")
+
+    @classmethod
+    def default_for(cls, K: int) -> bool:
+        """Whether there are more than two classes: of two it is logistic regression over again."""
+        return K > 2
+
+
+def state_prior(phi: FeatureMap, prior_scale: float | str, intercept_scale: float) -> Normal | HierarchicalScale:
+    """Return the prior that the scales state; for empirical Bayes, where its search begins."""
+    if prior_scale == "hierarchical":
+        return HierarchicalScale(intercept_scale=intercept_scale)
+    scale = prior_scale
+    if scale == "empirical-bayes":
+        if not phi.intercept:
+            raise PriorError("Empirical Bayes needs a feature map with an intercept. Fit it with intercept=True.")
+        scale = 1.0
+    if isinstance(scale, str):
+        raise PriorError(f"`prior_scale` must be a number, 'hierarchical' or 'empirical-bayes'; got {prior_scale!r}.")
+    slopes = _single("prior_scale", scale)
+    intercept = _single("intercept_scale", intercept_scale) if phi.intercept else slopes
+    return Normal(scale=frozen([intercept, *[slopes] * (len(phi.names) - 1)]))
+
+
+def _single(name: str, value: Any) -> float:
+    array: Floats = positive(name, value, infinite=True)
+    if array.ndim:
+        raise PriorError(f"`{name}` must be one number; got shape {array.shape}. Give Normal(scale=…) as `prior`.")
+    return float(array)

@@ -1,0 +1,180 @@
+"""What to think of a posterior: one verdict, with the evidence that it rests on.
+
+exact         nothing is approximated
+trusted       the fast approximation is close enough on the rows that were looked at
+corrected     it is not, but its importance-weighted draws are reliable
+needs-mcmc    not even those are
+sampled       MCMC was run; its diagnosis says whether it worked
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.display import Light, verdict_html
+from bayes_gda.priors import Seed
+
+if TYPE_CHECKING:
+    from bayes_gda.methods.diagnostics import Diagnosis
+
+Word = Literal["exact", "trusted", "corrected", "needs-mcmc", "sampled"]
+
+_LIGHTS: dict[Word, Light] = {
+    "exact": "green",
+    "trusted": "green",
+    "corrected": "amber",
+    "needs-mcmc": "red",
+    "sampled": "amber",
+}
+_DIAGNOSED: dict[str, Light] = {"good": "green", "caution": "amber", "bad": "red"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PredictionShift:
+    """How far the approximate probabilities are from the corrected ones, over the given rows.
+
+    Parameters
+    ----------
+    largest, typical
+        Largest change of a probability, and the 95 % quantile over rows, by the link that the predictions use.
+    posterior_largest, posterior_typical
+        The part that is due to the Gaussian posterior: integrated link against corrected draws.
+    link_largest, link_typical
+        What the probit link adds: probit against integrated link, same Gaussian; 0 where a model has no link.
+    flips
+        Share of rows whose most probable class changes.
+    error
+        Largest Monte Carlo standard error of a corrected probability.
+    """
+
+    largest: float
+    typical: float
+    posterior_largest: float
+    posterior_typical: float
+    link_largest: float
+    link_typical: float
+    flips: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Importance:
+    """The evidence of importance sampling: figures of the approximation, and the corrected posterior.
+
+    Parameters
+    ----------
+    pareto_k, ess_fraction
+        k̂ and ESS/S of the raw approximation's importance ratios.
+    threshold
+        k̂ below this is good: min(1 − 1/log₁₀ S, 0.7).
+    corrected_k, corrected_ess_fraction
+        The same of the proposal behind the corrected posterior.
+    log_evidence, log_evidence_error
+        Corrected log evidence, with its standard error.
+    mean_shift, sd_ratio
+        (m,) corrected minus approximate mean in corrected standard deviations; approximate sd over corrected sd.
+    shift
+        What it means for predictions; None if no rows were given.
+    draws, log_weights
+        (S, m) draws and (S,) normalised log weights: the corrected posterior.
+    """
+
+    pareto_k: float
+    ess_fraction: float
+    threshold: float
+    corrected_k: float
+    corrected_ess_fraction: float
+    log_evidence: float
+    log_evidence_error: float
+    mean_shift: Floats
+    sd_ratio: Floats
+    shift: PredictionShift | None
+    draws: Floats = field(repr=False)
+    log_weights: Floats = field(repr=False)
+
+    @property
+    def mean(self) -> Floats:
+        """Corrected posterior mean (m,)."""
+        return np.exp(self.log_weights) @ self.draws
+
+    @property
+    def covariance(self) -> Floats:
+        """Corrected posterior covariance (m, m)."""
+        centered = self.draws - self.mean
+        return centered.T @ (centered * np.exp(self.log_weights)[:, None])
+
+    def draw(self, size: int, *, random_seed: Seed = None) -> Floats:
+        """Resample equally weighted draws (size, m) of the corrected posterior, by systematic resampling."""
+        rng = np.random.default_rng(random_seed)
+        steps = (rng.random() + np.arange(size)) / size
+        edges = np.cumsum(np.exp(self.log_weights))
+        chosen = np.minimum(np.searchsorted(edges, steps * edges[-1]), len(edges) - 1)
+        return rng.permutation(self.draws[chosen])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdict:
+    """Whether to believe a posterior, why, and what to do.
+
+    Parameters
+    ----------
+    verdict
+        `exact`, `trusted`, `corrected`, `needs-mcmc` or `sampled`.
+    reason, next_step
+        The sentence that explains it; what to do.
+    importance
+        The evidence of importance sampling, where the approximation was weighed.
+    diagnosis
+        The diagnosis of sampled draws.
+    before
+        The verdict on the fast approximation that was tried before sampling.
+    """
+
+    verdict: Word
+    reason: str
+    next_step: str
+    importance: Importance | None = None
+    diagnosis: "Diagnosis | None" = None
+    before: "Verdict | None" = None
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.reason} {self.next_step}"
+
+    def _repr_html_(self) -> str:
+        return verdict_html(self.verdict, self.reason, self.next_step, self.light)
+
+    @property
+    def light(self) -> Light:
+        """Traffic light of the verdict; of sampled draws that of their diagnosis."""
+        if self.verdict == "sampled" and self.diagnosis is not None:
+            return _DIAGNOSED[self.diagnosis.verdict]
+        return _LIGHTS[self.verdict]
+
+    @property
+    def pareto_k(self) -> float:
+        """k̂ of the raw approximation's importance ratios; nan if it was not weighed."""
+        return np.nan if self.importance is None else self.importance.pareto_k
+
+    @property
+    def ess_fraction(self) -> float:
+        """Effective share of the raw approximation's draws: 1 if exact, nan if it was not weighed."""
+        if self.importance is None:
+            return 1.0 if self.verdict == "exact" else np.nan
+        return self.importance.ess_fraction
+
+    @property
+    def shift(self) -> PredictionShift | None:
+        """How far the approximate probabilities are off; None if that was not measured."""
+        return None if self.importance is None else self.importance.shift
+
+    @property
+    def log_evidence(self) -> float:
+        """Log evidence by importance sampling; nan if the approximation was not weighed."""
+        return np.nan if self.importance is None else self.importance.log_evidence
+
+    @property
+    def log_evidence_error(self) -> float:
+        """Its standard error."""
+        return np.nan if self.importance is None else self.importance.log_evidence_error

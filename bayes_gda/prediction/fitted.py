@@ -1,0 +1,160 @@
+"""What every fitted model answers: a posterior, however it was found, and what it says of new rows.
+
+    discriminative    p(y=k | x, D) = ∫ p(y=k | x, θ) p(θ | D) dθ
+    generative        p(y=k | x, D) ∝ ∫ p(x, y=k | θ) p(θ | D) dθ
+
+A generative model averages the joint *densities* and then normalises. Averaging p(y=k | x, θ) instead would ignore that
+x itself says something about θ, and is another, wrong number.
+
+A model says what its `log_terms` are under draws θ_s, log p(x, y=k | θ_s) or log p(y=k | x, θ_s), and how it draws; all
+else follows from these, and a model that has closed forms overrides what they make faster. All work goes in blocks of
+rows: memory beside the answer does not grow with n.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
+
+from bayes_gda.checks import Floats
+from bayes_gda.errors import DataError
+from bayes_gda.linalg import wide_blocks
+from bayes_gda.prediction.normalised import generative_draws
+from bayes_gda.prediction.shift import reweigh
+from bayes_gda.priors import Seed
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntropySplit:
+    """Predictive entropy in nats, H[p̄] = E H[p] + (H[p̄] − E H[p]).
+
+    Parameters
+    ----------
+    total
+        (n,) H[p̄], the entropy of the predictive probabilities.
+    aleatoric
+        (n,) E H[p]: what would remain if the parameters were known.
+    epistemic
+        (n,) the difference: the information that knowing the parameters would add, never negative (Jensen).
+    """
+
+    total: Floats
+    aleatoric: Floats
+    epistemic: Floats
+
+    @classmethod
+    def of(cls, total: Floats, aleatoric: Floats) -> Self:
+        """Split `total` into `aleatoric` and the rest."""
+        # Jensen makes the difference ≥ 0; where s² is tiny rounding and quadrature leave about −1e-9, which means 0.
+        aleatoric = np.minimum(aleatoric, total)
+        return cls(total, aleatoric, total - aleatoric)
+
+
+class FittedModel:
+    """A posterior and its predictions; subclasses say what their parameters are."""
+
+    __slots__ = ()
+
+    # Whether p(x, y) is modelled, or p(y | x) alone.
+    generative: ClassVar[bool] = False
+
+    if TYPE_CHECKING:  # a property here would be taken for the default of a subclass's field
+
+        @property
+        def K(self) -> int:
+            """Number of classes."""
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        raise NotImplementedError
+
+    @property
+    def class_shares(self) -> Floats:
+        """The shares (K,) of the classes that the probabilities stand on."""
+        raise NotImplementedError
+
+    @property
+    def averages_draws(self) -> bool:
+        """Whether predictions are means over stored draws, not closed forms."""
+        raise NotImplementedError
+
+    def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
+        """Draw the parameters, `{name: (size, …)}`."""
+        raise NotImplementedError
+
+    def variables_of(self, W: Floats) -> dict[str, Floats]:
+        """Return the parameters (S, …) at points W (S, dim) of the model's unconstrained coordinates."""
+        raise NotImplementedError
+
+    def log_terms(self, variables: Mapping[str, Floats], X: Floats) -> Floats:
+        """Return log p(x, y=k | θ_s), or log p(y=k | x, θ_s) if x is not modelled, (S, n, K)."""
+        raise NotImplementedError
+
+    def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
+        """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
+        raise NotImplementedError
+
+    def probability_draws(
+        self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
+    ) -> tuple[Floats, Floats | None]:
+        """Return p(y=k | x, θ_s) (S, n, K) and, for a generative model, weights ∝ p(x | θ_s) (S, n)."""
+        if not self.generative:
+            log_p = self.log_terms(variables, X)
+            return np.exp(log_p if class_prior is None else reweigh(log_p, self.class_shares, class_prior)), None
+        if class_prior is None:
+            return generative_draws(self.log_terms(variables, X))
+        conditional = self.log_terms(dict(variables) | {"pi": np.ones_like(variables["pi"])}, X)
+        log_p = reweigh(conditional, np.full(self.K, 1 / self.K), class_prior)  # checks the shares, too
+        with np.errstate(divide="ignore"):
+            log_x = logsumexp(conditional + np.log(np.asarray(class_prior, dtype=np.float64)), axis=2)
+        return np.exp(log_p), np.asarray(softmax(log_x, axis=0))
+
+    def log_likelihood(self, variables: Mapping[str, Floats], X: Floats, y: NDArray[np.intp]) -> Floats:
+        """Return the term (S, n) of each row's own class: joint for a generative model, else conditional."""
+        out = np.empty((len(next(iter(variables.values()))), len(X)))
+        for rows in wide_blocks(len(X), len(out) * self.K):
+            terms = self.log_terms(variables, X[rows])
+            out[:, rows] = np.take_along_axis(terms, y[None, rows, None], axis=2)[..., 0]
+        return out
+
+    # ── Closed forms, where a model has them ────────────────────────────────────────────────────────────────────────
+
+    def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
+        """Return log p(x_i, y=k | all rows but i) and log p(x_i, y=k | all rows), (n, K) each; None without a form."""
+        return None
+
+    def closed_interval(self, X: Floats, prob: float) -> Floats | None:
+        """Return the central credible intervals (n, K, 2) of p(y=k | x, θ), or None."""
+        return None
+
+    def closed_entropy(self, X: Floats) -> EntropySplit | None:
+        """Return the split of the predictive entropy, or None."""
+        return None
+
+
+def average_draws(model: FittedModel, variables: Mapping[str, Floats], X: Floats) -> Floats:
+    """Return the log of the mean of the model's terms over draws (n, K): log p(x, y=k | D), or log p(y=k | x, D)."""
+    S = len(next(iter(variables.values())))
+    out = np.empty((len(X), model.K))
+    for rows in wide_blocks(len(X), S * model.K):
+        out[rows] = logsumexp(model.log_terms(variables, X[rows]), axis=0) - np.log(S)
+    return out
+
+
+def choose_draws(available: int, size: int, random_seed: Seed) -> NDArray[np.intp] | slice:
+    """Return indices of `size` draws: all, or evenly spread, which thins chains; with replacement if too few."""
+    if size == available:
+        return slice(None)
+    if size < available:
+        return np.linspace(0, available - 1, size).round().astype(np.intp)
+    return np.random.default_rng(random_seed).integers(available, size=size)
+
+
+def check_source(posterior: object, draws: Mapping[str, Floats] | Floats | None) -> None:
+    """Raise unless a fitted model has either a posterior in closed form or draws."""
+    if (posterior is None) == (draws is None):
+        raise DataError("A fitted model needs either `posterior` or `draws`, not both or none.")

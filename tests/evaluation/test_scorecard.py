@@ -1,0 +1,105 @@
+"""The one evaluation of a fit, held to other ways to the same number."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import log_expit
+
+from bayes_gda.data.examples import load_example
+from bayes_gda.errors import DataError
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression
+from bayes_gda.evaluation.fitted_loo import model_loo
+from bayes_gda.evaluation.loo import psis_loo_discriminative
+from bayes_gda.evaluation.scorecard import Scorecard, compare_models
+from bayes_gda.families.base import get_family
+from bayes_gda.families.linear.family import Logistic, Softmax
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.methods.importance.trust import assess
+from bayes_gda.methods.ladder import Settings, fit_every
+from bayes_gda.priors import Normal
+
+
+@pytest.fixture(scope="module")
+def pima():
+    return load_example("pima").subset(np.arange(0, 532, 4))
+
+
+def test_softmax_of_two_classes_is_logistic_regression_with_a_wider_prior(pima):
+    """w₁ − w₀ of N(0, s²) weights is N(0, 2s²), and w₁ + w₀ is Gaussian whatever the data: the evidences are equal."""
+    softmax = Softmax.bind(pima)
+    Phi = softmax.Phi
+    wider = replace(Normal.default(Phi.shape[1]), scale=np.sqrt(2) * Normal.default(Phi.shape[1]).scale)
+    logistic = regression_laplace(LogisticTarget(Phi, pima.y.astype(float), wider))
+    posterior = softmax.laplace()
+    assert posterior.log_evidence == pytest.approx(logistic.log_evidence, rel=1e-9)
+    m = Phi.shape[1]
+    np.testing.assert_allclose(posterior.mean[m:] - posterior.mean[:m], logistic.mean, atol=1e-6)
+
+
+def weighted_loo(family, importance, data):
+    model = family.from_coordinates(importance.draws)
+    return model_loo(model, data.X, data.y, size=1, random_seed=0, importance=importance).conditional
+
+
+def test_weighted_leave_one_out_is_the_plain_one_for_equal_weights(pima):
+    logistic = Logistic.bind(pima)
+    gaussian = logistic.laplace()
+    w = gaussian.draw(500, random_seed=0)
+    importance = assess(logistic.target, gaussian).importance
+    equal = replace(importance, draws=w, log_weights=np.full(500, -np.log(500)))
+    loo = weighted_loo(logistic, equal, pima)
+    a = w @ logistic.Phi.T
+    plain = psis_loo_discriminative(np.stack([log_expit(-a), log_expit(a)], axis=2), pima.y)
+    np.testing.assert_allclose(loo.pointwise, plain.pointwise, rtol=1e-9)
+    np.testing.assert_allclose(loo.fitted, plain.fitted, rtol=1e-9)
+    np.testing.assert_allclose(loo.pareto_k, plain.pareto_k, atol=1e-9)
+
+
+def test_weighted_leave_one_out_is_that_of_the_posterior(pima):
+    """Brute force for three rows: fit without the row, and predict it."""
+    logistic = Logistic.bind(pima)
+    Phi = logistic.Phi
+    loo = weighted_loo(logistic, assess(logistic.target, logistic.laplace()).importance, pima)
+    for i in (0, 50, 100):
+        rest = np.delete(np.arange(pima.n), i)
+        target = LogisticTarget(Phi[rest], pima.y[rest].astype(float), Normal.default(Phi.shape[1]))
+        without = assess(target, regression_laplace(target)).importance
+        p = np.exp(without.log_weights) @ (1 / (1 + np.exp(-(without.draws @ Phi[i]))))
+        assert loo.pointwise[i] == pytest.approx(np.log(p if pima.y[i] else 1 - p), abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["lda", "logistic"])
+def test_every_method_stands_beside_the_others_under_one_labelling(pima, name):
+    settings = Settings(draws=200)
+    fitted = fit_every(get_family(name).bind(pima), settings, sampling=False)
+    card = Scorecard.of_fit(fitted, pima, pima, settings)
+    assert card.method == ("exact" if name == "lda" else "corrected")
+    value, error = card.evidence
+    assert error < 0.05
+    # Laplace's own error is not known; the corrected value is within its standard errors of the best.
+    assert all(abs(other - value) < 4 * own + 1e-9 for other, own in fitted.evidence.values() if np.isfinite(own))
+    shapes = {
+        method: {v: x.shape for v, x in tree["posterior"].data_vars.items()} for method, tree in card.trees.items()
+    }
+    assert len(shapes) >= 2
+    assert all(shape == shapes[card.method] for shape in shapes.values())
+
+
+def test_estimators_and_scorecards_are_compared_by_one_call(pima):
+    train, test = pima.split(0.3, 0)
+    labels, fresh = np.array(train.class_names)[train.y], np.array(test.class_names)[test.y]
+    models = {"lda": BayesianLDA().fit(train.X, labels), "logistic": BayesianLogisticRegression().fit(train.X, labels)}
+    table = compare_models(models, train.X, labels, X_test=test.X, y_test=fresh)
+    assert set(table.loo.index) == {"lda", "logistic"}
+    scores = table.held_out.loc["lda"]
+    log_P = models["lda"].predict_log_proba(test.X)
+    assert scores["elpd"] == pytest.approx(log_P[np.arange(test.n), test.y].sum())
+    assert scores["accuracy"] == pytest.approx((models["lda"].predict(test.X) == fresh).mean())
+    with pytest.raises(DataError, match="not fitted"):
+        compare_models({"lda": BayesianLDA()}, train.X, labels)
+    with pytest.raises(DataError, match="rows that the estimators were fitted to"):
+        compare_models(models)
+    with pytest.raises(DataError, match="none of the classes"):
+        compare_models(models, train.X, ["other"] * train.n)
