@@ -14,8 +14,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from bayes_gda.baselines.linear import LinearClassifier, Training
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.families.linear.logistic import LogisticTarget
-from bayes_gda.families.linear.mode import RegressionTarget
-from bayes_gda.families.linear.separation import describe_direction, separating_direction
+from bayes_gda.families.linear.mode import RegressionTarget, describe_direction, separating_direction
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.priors import Normal
 

@@ -1,6 +1,6 @@
 """Whether a hyperplane separates two classes strictly: S w > 0 in every row of S, the signed rows y_i φ_i.
 
-`inference.separation` asks for less, S w ≥ 0 and not all zero: that is when maximum likelihood fails. A perceptron
+`families.linear.mode` asks for less, S w ≥ 0 and not all zero: that is when maximum likelihood fails. A perceptron
 needs every row strictly on its side.
 """
 

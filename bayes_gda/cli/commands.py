@@ -9,6 +9,7 @@ from bayes_gda.cli import options as o
 from bayes_gda.cli import outputs
 from bayes_gda.cli.shell import NO, Shell, say
 from bayes_gda.errors import DataError
+from bayes_gda.missing import Predicted
 
 app = typer.Typer(
     name="bayes-gda",
@@ -71,7 +72,7 @@ def report(
     json: o.Json = False,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnMissing = o.Missing.error,
+    missing: o.OnMissing = "error",
     sampler: o.SamplerOption = o.Sampler.pymc,
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
@@ -131,7 +132,7 @@ def fit(
     json: o.Json = False,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnGaps = o.Gaps.error,
+    missing: o.OnGaps = "error",
     inference: o.InferenceOption = o.Inference.auto,
     prior_scale: o.PriorScale = None,
     degree: o.Degree = None,
@@ -189,13 +190,13 @@ def predict(
         typer.Option("--keep", metavar="COL", show_default=False, help="A column of NEW to copy. May be repeated."),
     ] = None,
     missing: Annotated[
-        o.NewMissing,
+        Predicted,
         typer.Option(
             "--missing",
             help="What a missing value does: stop, leave its row's answer blank, or use what the row has: lda, qda, "
             "naive, which integrate the rest out.",
         ),
-    ] = o.NewMissing.error,
+    ] = "error",
     novel: o.Novel = None,
     worth: o.Worth = False,
     json: o.Json = False,
@@ -211,7 +212,7 @@ def predict(
         raise DataError(f"`--interval` must be at least 0 and below 1; got {interval:g}. Use 0.9 for 90 %.")
     if novel is not None and not 0 < novel < 1:
         raise DataError(f"`--novel` must lie between 0 and 1; got {novel:g}. Use 0.01 for one false alarm in 100 rows.")
-    if worth and missing is not o.NewMissing.use:
+    if worth and missing != "use":
         raise DataError("`--worth` is about rows with missing values. Add: --missing use")
     from bayes_gda.cli import rows
     from bayes_gda.cli.fits import model_name
@@ -222,7 +223,7 @@ def predict(
     encoding = rows.model_encoding(estimator, load_encoding(model))
     costs = None if cost is None else _costs(cost, estimator.classes_.tolist())
     frame = read_new_rows(new, encoding)
-    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing.value, novel, worth)
+    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing, novel, worth)
     with outputs.progress("Predicting") as advance:
         table = rows.predict_rows(estimator, encoding, frame, options, advance)
     counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}
@@ -239,7 +240,7 @@ def compare(
     json: o.Json = False,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnGaps = o.Gaps.error,
+    missing: o.OnGaps = "error",
     inference: o.InferenceOption = o.Inference.auto,
     sampler: o.SamplerOption = o.Sampler.pymc,
     draws: o.Draws = 1000,
@@ -305,7 +306,7 @@ def examples(
         else:
             outputs.show_table("", ("name", "what it is"), lines, left=2)
         return
-    from bayes_gda.cli.samples import table_of
+    from bayes_gda.cli.inputs import table_of
 
     name = name.removeprefix("example:")
     rows = load_example(name, random_seed=seed)
@@ -345,10 +346,11 @@ def simulate(
 ) -> None:
     """Simulate rows of Gaussian classes as CSV; the last column, `class`, holds the classes."""
     outputs.check_file(out)
-    from bayes_gda.cli import samples
+    from bayes_gda.cli.inputs import table_of
+    from bayes_gda.data.examples import draw_gaussian, draw_textbook
 
     if what is o.Simulation.gaussian:
-        drawn, truth = samples.gaussian_rows(
+        drawn, truth = draw_gaussian(
             n,
             2 if d is None else d,
             2 if classes is None else classes,
@@ -361,25 +363,25 @@ def simulate(
             raise DataError(
                 f"`--d`, `--classes`, `--separation` and `--shared` are for gaussian; {what} is fixed. Leave them out."
             )
-        drawn, truth = samples.textbook_rows(what.value, n, seed)
+        drawn, truth = draw_textbook(what.value, n, seed)
     found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
     summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
-    outputs.write_rows(samples.table_of(drawn), out, summary if json else None, "rows")
+    outputs.write_rows(table_of(drawn), out, summary if json else None, "rows")
 
 
 # ── From text to values ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _read(source: str, target: str | None, categorical: Any, drop: Any, missing: o.Missing | o.Gaps) -> Any:
+def _read(source: str, target: str | None, categorical: Any, drop: Any, missing: str) -> Any:
     from bayes_gda.cli.inputs import read_data
 
     return read_data(source, _options(target, categorical, drop, missing))
 
 
-def _options(target: str | None, categorical: Any, drop: Any, missing: o.Missing | o.Gaps) -> Any:
+def _options(target: str | None, categorical: Any, drop: Any, missing: str) -> Any:
     from bayes_gda.cli.inputs import TableOptions
 
-    return TableOptions(target, tuple(categorical or ()), tuple(drop or ()), missing.value)
+    return TableOptions(target, tuple(categorical or ()), tuple(drop or ()), missing)
 
 
 def _costs(path: str, class_names: Any) -> Any:

@@ -100,6 +100,14 @@ def labels_of(data: Dataset) -> Any:
     return np.array(data.class_names, dtype=object if text else None)[data.y]
 
 
+def table_of(data: Dataset) -> "pd.DataFrame":
+    """Return a data set as a table whose last column, `class`, holds the labels."""
+    import pandas as pd
+
+    frame = pd.DataFrame(data.X, columns=list(data.feature_names))
+    return frame.assign(**{EXAMPLE_TARGET: labels_of(data)})
+
+
 def read_new_rows(path: str, encoding: Encoding) -> "pd.DataFrame":
     """Read a table that has every column of the encoding; those that are missing are all named at once."""
     frame = _read_file(path)

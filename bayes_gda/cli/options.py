@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from bayes_gda.missing import Complete, Training
+
 
 class Inference(StrEnum):
     """The methods."""
@@ -21,29 +23,6 @@ class Sampler(StrEnum):
     pymc = "pymc"
     nutpie = "nutpie"
     numpyro = "numpyro"
-
-
-class Missing(StrEnum):
-    """What a missing value in the training data does."""
-
-    error = "error"
-    drop = "drop"
-
-
-class Gaps(StrEnum):
-    """What a missing value in the training data does, where a model may take it as it is."""
-
-    error = "error"
-    drop = "drop"
-    keep = "keep"
-
-
-class NewMissing(StrEnum):
-    """What a missing value in new rows does."""
-
-    error = "error"
-    blank = "blank"
-    use = "use"
 
 
 class Simulation(StrEnum):
@@ -97,11 +76,11 @@ Drop = Annotated[
     ),
 ]
 OnMissing = Annotated[
-    Missing,
+    Complete,
     typer.Option("--missing", rich_help_panel=_TABLE, help="What a missing value does: stop, or drop its row."),
 ]
 OnGaps = Annotated[
-    Gaps,
+    Training,
     typer.Option(
         "--missing",
         rich_help_panel=_TABLE,

@@ -21,6 +21,9 @@ from bayes_gda.errors import DataError, MissingDependencyError
 if TYPE_CHECKING:
     import pandas as pd
 
+# Degrees of freedom of the simulated covariances, beyond the features: correlations of about ±0.4.
+WISHART = 4
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianTruth:
@@ -135,6 +138,40 @@ EXAMPLE_TRUTHS: Mapping[str, GaussianTruth] = MappingProxyType(
         ),
     }
 )
+
+
+def draw_textbook(name: str, n: int, seed: int) -> tuple[Dataset, GaussianTruth]:
+    """Draw n rows of a textbook simulation, and return its parameters too."""
+    truth = EXAMPLE_TRUTHS[name]
+    return simulate_gaussian(truth.mu, truth.Sigma, class_prob=truth.pi, n=n, random_seed=seed), truth
+
+
+def draw_gaussian(
+    n: int, d: int, classes: int, *, separation: float, shared: bool, seed: int
+) -> tuple[Dataset, GaussianTruth]:
+    """Draw n rows of Gaussian classes of equal shares, whose parameters are drawn first, and return these too.
+
+        μ_k ~ N(0, separation² I),   Σ_k ~ Wishart(d + WISHART, I)/(d + WISHART)
+
+    Parameters
+    ----------
+    n, d, classes
+        Rows, features, classes.
+    separation
+        How far the means are apart, in standard deviations of a class.
+    shared
+        Whether the classes share one covariance, as LDA has it.
+    seed
+        Of parameters and rows.
+    """
+    rng = np.random.default_rng(seed)
+    mu = separation * rng.standard_normal((classes, d))
+    df = d + WISHART
+    Z: Floats = rng.standard_normal((1 if shared else classes, df, d))
+    Sigma = np.swapaxes(Z, 1, 2) @ Z / df
+    truth = GaussianTruth(np.full(classes, 1 / classes), mu, Sigma[0] if shared else Sigma)
+    rows = simulate_gaussian(truth.mu, truth.Sigma, class_prob=truth.pi, n=n, random_seed=int(rng.integers(2**31)))
+    return rows, truth
 
 
 def load_example(name: str, *, random_seed: int = 0) -> Dataset:

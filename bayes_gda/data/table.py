@@ -24,7 +24,6 @@ from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes,
 from bayes_gda.data.columns import Encoding, fit_encoding, parse_columns
 from bayes_gda.data.files import read_frame
 from bayes_gda.data.validate import (
-    Missing,
     check_categorical,
     check_distinct,
     check_filled,
@@ -36,6 +35,7 @@ from bayes_gda.data.validate import (
     listed,
 )
 from bayes_gda.errors import DataError
+from bayes_gda.missing import Training
 
 if TYPE_CHECKING:
     import os
@@ -127,7 +127,7 @@ class Dataset:
         *,
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[Label] | None = None,
-        missing: Missing = "error",
+        missing: Training = "error",
     ) -> Self:
         """Make a data set from arrays.
 
@@ -167,7 +167,7 @@ class Dataset:
 
     @classmethod
     def from_frame(
-        cls, df: pd.DataFrame, *, target: str, categorical: Iterable[str] = (), missing: Missing = "error"
+        cls, df: pd.DataFrame, *, target: str, categorical: Iterable[str] = (), missing: Training = "error"
     ) -> Self:
         """Make a data set from a data frame; every column but the target is a feature.
 
@@ -374,7 +374,7 @@ class Dataset:
 
 
 def read_table(
-    path: str | os.PathLike[str], *, target: str, categorical: Iterable[str] = (), missing: Missing = "error"
+    path: str | os.PathLike[str], *, target: str, categorical: Iterable[str] = (), missing: Training = "error"
 ) -> Dataset:
     """Read a table from a file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .feather.
 

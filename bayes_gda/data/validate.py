@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
+from bayes_gda.missing import TRAINING
 
 if TYPE_CHECKING:
     import pandas as pd
-
-type Missing = Literal["error", "drop", "keep"]
 
 # The largest value of a feature, and its least spread. A new row may then lie 1e130 spreads away from all others; the
 # square of that, and the counts and determinants that go with it, are still doubles, which end at 1.8e308.
@@ -142,9 +141,8 @@ def check_missing(gaps: Mapping[str, NDArray[np.bool_]], remedy: str) -> None:
         raise DataError(f"Missing values in {_counted(counts)}; {remedy}")
 
 
-def check_option(missing: str) -> None:
-    """Check that `missing` is a known way to treat missing values."""
-    options = get_args(Missing.__value__)
+def check_option(missing: str, options: tuple[str, ...] = TRAINING) -> None:
+    """Check that `missing` is one of the ways to treat missing values that are offered."""
     if missing not in options:
         raise DataError(f"`missing` must be one of {listed(options)}; got {missing!r}.")
 
@@ -157,7 +155,7 @@ def check_labelled(unlabelled: NDArray[np.bool_], what: str, remedy: str) -> Non
 
 
 def complete_rows(
-    gaps: Mapping[str, NDArray[np.bool_]], unlabelled: NDArray[np.bool_], what: str, missing: Missing
+    gaps: Mapping[str, NDArray[np.bool_]], unlabelled: NDArray[np.bool_], what: str, missing: str
 ) -> NDArray[np.bool_] | None:
     """Return which rows to keep, None for all of them; or raise, as `missing` says.
 

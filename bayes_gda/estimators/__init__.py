@@ -16,13 +16,20 @@ __all__ = [
     "BayesianQDA",
     "BayesianRDA",
     "FamilyClassifier",
+    "estimator_class",
     "estimator_of",
 ]
 
 
+def estimator_class(family: type[Family]) -> type[BayesianClassifier]:
+    """Return the class of the estimator that fits a family."""
+    cls: type[BayesianClassifier] = globals()[family.estimator]
+    return cls
+
+
 def estimator_of(family: type[Family], **params: Any) -> BayesianClassifier:
     """Return the estimator of a family, not fitted yet, with those of the parameters that it takes."""
-    cls: type[BayesianClassifier] = globals()[family.estimator]
+    cls = estimator_class(family)
     taken = cls._get_param_names()
     given = {name: value for name, value in params.items() if name in taken}
     return cls(**given, **({"family": family.name} if "family" in taken else {}))

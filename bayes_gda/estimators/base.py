@@ -217,6 +217,9 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         elif hasattr(self, "n_iter_"):
             del self.n_iter_  # of an earlier fit by another method
 
+    def _restore(self) -> None:
+        """Set what a file leaves to the model, and raise if the parts do not fit; called once all else is loaded."""
+
     # ── Predictions ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def predict(self, X: Any) -> NDArray[Any]:

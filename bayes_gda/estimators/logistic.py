@@ -1,6 +1,6 @@
 """Logistic and softmax regression as a scikit-learn classifier."""
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from bayes_gda.errors import DataError
 from bayes_gda.estimators.online import Online
 from bayes_gda.families.linear.family import Linear
 from bayes_gda.methods.ladder import Inference
+from bayes_gda.missing import COMPLETE, Complete
 from bayes_gda.priors import HierarchicalScale, Normal
 
 
@@ -85,7 +86,7 @@ class BayesianLogisticRegression(Online):
         intercept_scale: float = 5.0,
         standardize: bool = True,
         features: FeatureSpec = None,
-        missing: Literal["error", "drop"] = "error",
+        missing: Complete = "error",
         draws: int = 1000,
         chains: int = 4,
         sampler: str = "pymc",
@@ -107,7 +108,7 @@ class BayesianLogisticRegression(Online):
 
     def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
         """Return the complete rows of positive weight, or raise if others are not to be dropped."""
-        if self.missing not in ("error", "drop"):
+        if self.missing not in COMPLETE:
             raise DataError(f"`missing` must be 'error' or 'drop'; got {self.missing!r}.")
         X, y, weight = super()._present(X, y, sample_weight)
         if self.missing == "error":

@@ -144,6 +144,12 @@ class Online(BayesianClassifier):
         super()._keep(fitted, classes, seed)
         self.features_, self.n_samples_seen_ = self.model_.features, fitted.family.data.total_weight
 
+    def _restore(self) -> None:
+        self.features_ = self.model_.features
+        if isinstance(self.prior_, Normal):
+            for take in (self.prior_.mean_vector, self.prior_.scale_vector):
+                take(len(self.features_.names))  # raises if it does not fit
+
 
 def _gaussian(model: RegressionClassifier) -> GaussianPosterior:
     """Return the posterior of the weights as a Gaussian: its own, or the one with the moments of its draws."""

@@ -14,37 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.errors import BayesGDAError, StoreError
-from bayes_gda.estimators import (
-    BayesianLDA,
-    BayesianLogisticRegression,
-    BayesianNaiveGaussian,
-    BayesianQDA,
-    BayesianRDA,
-)
+from bayes_gda.estimators import estimator_class
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.estimators.family import FamilyClassifier
-from bayes_gda.families.base import family_names
+from bayes_gda.families.base import HOMES, family_names, get_family
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.ladder import Settings
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.fitted import FittedModel
-from bayes_gda.priors import Normal
 from bayes_gda.store.codecs import Arrays, check_type, decode, encode, matches
 
 if TYPE_CHECKING:
     import xarray as xr
 
+# By name, as the families name them.
 ESTIMATORS: dict[str, type[BayesianClassifier]] = {
-    cls.__name__: cls
-    for cls in (
-        BayesianLDA,
-        BayesianLogisticRegression,
-        BayesianNaiveGaussian,
-        BayesianQDA,
-        BayesianRDA,
-        FamilyClassifier,
-    )
+    cls.__name__: cls for cls in [*(estimator_class(get_family(name)) for name in HOMES), FamilyClassifier]
 }
 
 # What `fit` leaves behind, and its type, beside what each estimator names in `_stored`. What stands inside the model
@@ -102,10 +88,9 @@ def from_record(record: Any, arrays: Mapping[str, NDArray[Any]]) -> BayesianClas
     if "prior_" not in expected:
         model: Any = estimator.model_
         estimator.prior_ = model.prior if hasattr(model, "prior") else model.grid
-    if isinstance(estimator, BayesianLogisticRegression):
-        estimator.features_ = estimator.model_.features
     estimator._tree = None
     try:
+        estimator._restore()
         _check_whole(estimator)
     except BayesGDAError as error:  # of a prior or the settings, in their own words
         raise StoreError(str(error)) from error
@@ -168,9 +153,6 @@ def _check_whole(estimator: BayesianClassifier) -> None:
         wanted, found = getattr(family, said, None), getattr(model, of_model, None)
         if found is not None and found != wanted:
             raise StoreError(f"`model_.{of_model}` must be {wanted!r} for {family.title}; got {found!r}.")
-    if isinstance(estimator, BayesianLogisticRegression) and isinstance(estimator.prior_, Normal):
-        for take in (estimator.prior_.mean_vector, estimator.prior_.scale_vector):
-            take(len(model.features.names))  # raises if it does not fit
     # A posterior in closed form is exact, unless it is a Gaussian at a mode; of a user's families we do not know.
     closed = not model.averages_draws and not isinstance(getattr(model, "posterior", None), GaussianPosterior)
     if (estimator.inference_ == "exact") != closed and not isinstance(estimator, FamilyClassifier):

@@ -21,10 +21,11 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.classes import Label
-from bayes_gda.data.large.layout import Codes, Encoded, Gaps, Layout, Sampling, Survey, Work, make_plan, total
+from bayes_gda.data.large.layout import Codes, Encoded, Layout, Sampling, Survey, Work, make_plan, total
 from bayes_gda.data.large.reading import column_types, read_frames
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
+from bayes_gda.missing import Complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -166,7 +167,7 @@ def open_batches(
     target: str,
     categorical: Iterable[str] = (),
     drop: Iterable[str] = (),
-    missing: Gaps = "error",
+    missing: Complete = "error",
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
 ) -> Batches:
@@ -201,7 +202,7 @@ def fit_moments(
     *,
     target: str,
     categorical: Iterable[str] = (),
-    missing: Gaps = "error",
+    missing: Complete = "error",
     progress: Progress | None = None,
 ) -> tuple[Moments, Batches]:
     """Return the sufficient statistics of a table on disk, and the table; parameters as in `open_batches`."""

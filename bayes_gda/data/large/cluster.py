@@ -23,10 +23,11 @@ from typing import Any
 import numpy as np
 
 from bayes_gda.data.large.batches import BATCH_ROWS, Progress, Source
-from bayes_gda.data.large.layout import Gaps, Layout, Survey, Work, add, make_plan, total
+from bayes_gda.data.large.layout import Layout, Survey, Work, add, make_plan, total
 from bayes_gda.data.large.partitions import Arrays, Files, Frames, Parts, frames_of, is_frame, look_at
 from bayes_gda.data.large.reading import row_groups
 from bayes_gda.errors import BayesGDAError, ClusterError, DataError, MissingDependencyError
+from bayes_gda.missing import Complete
 
 # A `distributed.Client`, most of whose methods have no types.
 type Client = Any
@@ -89,7 +90,7 @@ def open_cluster(
     *,
     categorical: Iterable[str] = (),
     drop: Iterable[str] = (),
-    missing: Gaps = "error",
+    missing: Complete = "error",
     client: Client = None,
     progress: Progress | None = None,
 ) -> ClusterBatches:

@@ -24,6 +24,7 @@ from bayes_gda.data.classes import Label, as_labels, check_labels
 from bayes_gda.data.columns import Column, Encoding, parse_column
 from bayes_gda.data.validate import check_categorical, check_distinct, check_labelled, check_missing, columns_hint
 from bayes_gda.errors import DataError
+from bayes_gda.missing import COMPLETE, Complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 # A column of text with more levels than this is an identifier or free text, and would make X as wide as it is long.
 MAX_LEVELS = 1000
 
-type Gaps = Literal["error", "drop"]
 type Codes = NDArray[np.intp]
 # A frame, and the number of rows of the table before it, to something that adds; None if no row is left.
 type Work[T] = Callable[["pd.DataFrame", int], T | None]
@@ -65,7 +65,7 @@ class Plan:
     target: str
     features: tuple[tuple[str, RawType], ...]
     categorical: frozenset[str]
-    missing: Gaps
+    missing: Complete
     named: bool = True
 
     @property
@@ -101,7 +101,7 @@ def make_plan(
     *,
     categorical: Iterable[str] = (),
     drop: Iterable[str] = (),
-    missing: Gaps = "error",
+    missing: Complete = "error",
     named: bool = True,
 ) -> Plan:
     """Check what is asked of a table against its columns.
@@ -115,7 +115,7 @@ def make_plan(
     drop
         Columns to leave out.
     """
-    if missing not in ("error", "drop"):
+    if missing not in COMPLETE:
         raise DataError(f'`missing` must be "error" or "drop" for a table read in batches; got {missing!r}.')
     names = [name for name, _ in columns]
     for name in names:
@@ -202,7 +202,7 @@ class Layout:
     target: str
     encoding: Encoding
     class_names: tuple[Label, ...]
-    missing: Gaps
+    missing: Complete
     named: bool = True
 
     @property

@@ -286,10 +286,6 @@ class Linear(Family):
                 "weights; got a flat or hierarchical one. Give `prior_scale` a number."
             )
 
-    def next_batch(self, data: Dataset, before: GaussianPosterior) -> Self:
-        """Return the same model on one more batch, with the Gaussian after the batches before as its prior."""
-        return replace(self, data=data, Phi=np.ascontiguousarray(self.features(data.X)), before=before)
-
 
 class Logistic(Linear):
     """Logistic regression: two classes, one activation."""

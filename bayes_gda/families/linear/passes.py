@@ -1,22 +1,177 @@
 """The regressions on a table that is summed over, in batches or on a cluster: one pass a Newton step.
 
+    log p(y, w) = Σ_chunks log p(y_c | w) + log p(w)
+
+and so are gradient, precision and third derivatives, each in one pass over the chunks. Where the chunks are, and
+whether one or a thousand of them are summed at a time, is the business of the source.
+
 sample    one pass: a random part, held in memory; it sets the feature map, the start and the proposal's mean
 Newton    two or three passes from that start
 verdict   one pass: the log density of all draws over all rows; a second one only where the first will not do, and a
           third to refine a corrected posterior whose probabilities are rough
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from operator import methodcaller
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.linear.chunked import ChunkedTarget, Summed, chunked_laplace
+from bayes_gda.errors import DataError
 from bayes_gda.families.linear.classifier import RegressionClassifier
-from bayes_gda.families.linear.family import Linear
+from bayes_gda.families.linear.family import FLAT, Linear
+from bayes_gda.families.linear.logistic import GaussianTerms, LogisticTarget
+from bayes_gda.families.linear.mode import RegressionTarget, regression_laplace
+from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.density import ThirdOrder
-from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import Normal
+
+Chunk = tuple[Floats, NDArray[np.intp]]
+
+
+class Summed(Protocol):
+    """Rows that can be summed over."""
+
+    def sum[T](self, function: Callable[[Floats, NDArray[np.intp]], T]) -> T:
+        """Return Σ function(X, y) over chunks X (n, d), y (n,) of all rows; the same rows each time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkSum:
+    """What is taken of one chunk: an answer of its likelihood. Of plain values, so that it can travel to a worker.
+
+    Parameters
+    ----------
+    features
+        The feature map, from X (n, d) to Φ (n, m).
+    K
+        Number of classes.
+    answer
+        What to take of the chunk's log likelihood, which adds.
+    """
+
+    features: Callable[[Floats], Floats]
+    K: int
+    answer: Callable[[RegressionTarget], Any]
+
+    def __call__(self, X: Floats, y: NDArray[np.intp]) -> Any:
+        """Return the answer of one chunk, without the prior."""
+        return self.answer(_target(np.ascontiguousarray(self.features(X)), y, self.K, FLAT))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChunkedTarget:
+    """Log posterior of logistic (K = 2) or softmax regression over all rows of a source.
+
+    Parameters
+    ----------
+    source
+        The rows.
+    features
+        The feature map, from X (n, d) to Φ (n, m).
+    m
+        Columns of Φ.
+    K
+        Number of classes.
+    prior
+        Prior of the weights, for softmax of those of each class; proper.
+    """
+
+    source: Summed
+    features: Callable[[Floats], Floats]
+    m: int
+    K: int
+    prior: Normal
+    gaussian: GaussianTerms = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.prior.is_proper:
+            raise DataError("`prior` must be proper where rows come in chunks. Give Normal a finite `scale`.")
+        object.__setattr__(self, "gaussian", GaussianTerms.of(self.prior, self.m))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows of weights, one for logistic regression and K for softmax, and m."""
+        return (1 if self.K == 2 else self.K), self.m
+
+    @property
+    def dim(self) -> int:
+        """Length of w, the rows of weights one after the other."""
+        return self.shape[0] * self.m
+
+    def of_rows(self, Phi: Floats, y: NDArray[np.intp], *, weight: float | None = None) -> RegressionTarget:
+        """Return the target of given rows in memory, with this prior; each counts `weight` times."""
+        c = None if weight is None else np.full(len(Phi), weight)
+        return _target(Phi, y, self.K, self.prior, c)
+
+    def log_density(self, w: Floats) -> Floats:
+        """Return log p(y, w), () for one w (dim,), (S,) for S of them (S, dim)."""
+        W = np.reshape(w, (*np.shape(w)[:-1], *self.shape))
+        return self.log_likelihood(w) + self.gaussian.log_density(W).sum(axis=-1)
+
+    def log_likelihood(self, w: Floats) -> Floats:
+        """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim)."""
+        return np.asarray(self._sum("log_likelihood", w))
+
+    def gradient(self, w: Floats) -> Floats:
+        """Return ∂ log p(y, w)/∂w (dim,)."""
+        return np.asarray(self._sum("gradient", w) + self._prior_gradient(w))
+
+    def precision(self, w: Floats) -> Floats:
+        """Return H = −∂² log p(y, w)/∂w² (dim, dim)."""
+        return self.value_gradient_precision(w)[2]
+
+    def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
+        """Return log density, gradient and precision, in one pass over the chunks."""
+        value, g, H = self._sum("value_gradient_precision", w)
+        value += float(self.gaussian.log_density(np.reshape(w, self.shape)).sum())
+        return value, g + self._prior_gradient(w), H + np.kron(np.eye(self.shape[0]), self.gaussian.precision)
+
+    def third_order_trace(self, w: Floats, V: Floats) -> Floats:
+        """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,), for V (dim, dim)."""
+        return np.asarray(self._sum("third_order_trace", w, V))
+
+    def third_order_form(self, w: Floats, h: Floats) -> Floats:
+        """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""
+        return np.asarray(self._sum("third_order_form", w, h))
+
+    def _prior_gradient(self, w: Floats) -> Floats:
+        return self.gaussian.gradient(np.reshape(w, self.shape)).ravel()
+
+    def _sum(self, ask: str, *arguments: Floats) -> Any:
+        """Sum an answer of the likelihoods of all chunks."""
+        return self.source.sum(ChunkSum(self.features, self.K, methodcaller(ask, *arguments)))
+
+
+def _target(Phi: Floats, y: NDArray[np.intp], K: int, prior: Normal, weight: Floats | None = None) -> RegressionTarget:
+    if K == 2:
+        return LogisticTarget(Phi, y.astype(np.float64), prior, weight)
+    return SoftmaxTarget(Phi, y, K, prior, weight)
+
+
+def chunked_laplace(target: ChunkedTarget, some: Chunk | None = None, n: float = 0.0) -> GaussianPosterior:
+    """Approximate the posterior by a Gaussian at its mode, in one pass a Newton step.
+
+    Parameters
+    ----------
+    target
+        The log posterior of all rows.
+    some
+        A random part of the rows (Φ, y), held in memory, whose mode is the start; None starts at the origin, which
+        takes some eight passes in place of two or three.
+    n
+        Rows altogether, for which those in `some` stand.
+    """
+    start = None
+    if some is not None and len(some[0]):
+        Phi, y = some
+        start = regression_laplace(target.of_rows(Phi, y, weight=max(n, len(Phi)) / len(Phi))).mean
+    return laplace_approximation(target, start)
 
 
 @dataclass(frozen=True, eq=False)

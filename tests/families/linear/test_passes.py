@@ -7,9 +7,9 @@ import pytest
 
 from bayes_gda.data.large.layout import add
 from bayes_gda.errors import DataError
-from bayes_gda.families.linear.chunked import ChunkedTarget, chunked_laplace
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.passes import ChunkedTarget, chunked_laplace
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.priors import Normal
 
