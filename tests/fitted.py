@@ -16,14 +16,14 @@ MOMENTS = Moments.from_arrays(IRIS.X, IRIS.y, 3)
 MAKERS = {"shared": (lda_posterior, NIW), "own": (qda_posterior, NIW), "diagonal": (naive_posterior, NIG)}
 
 
-def generative(covariance, *, size=None, seed=0):
+def generative(covariance, *, size=None, seed=0, moments=MOMENTS):
     make, family = MAKERS[covariance]
-    prior = family.default(MOMENTS)
-    posterior = make(MOMENTS, prior)
+    prior, alpha = family.default(moments), np.ones(moments.K)
+    posterior = make(moments, prior)
     if size is None:
-        return GaussianClassifier(covariance, MOMENTS, prior, np.ones(3), posterior=posterior)
+        return GaussianClassifier(covariance, moments, prior, alpha, posterior=posterior)
     draws = posterior.draw(size, random_seed=seed)
-    return GaussianClassifier(covariance, MOMENTS, prior, np.ones(3), draws=draws)
+    return GaussianClassifier(covariance, moments, prior, alpha, draws=draws)
 
 
 def regression(K, *, reference=False, size=None, seed=0):

@@ -11,7 +11,7 @@ else follows from these, and a model that has closed forms overrides what they m
 rows: memory beside the answer does not grow with n.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -125,6 +125,10 @@ class FittedModel:
 
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
         """Return log p(x_i, y=k | all rows but i) and log p(x_i, y=k | all rows), (n, K) each; None without a form."""
+        return None
+
+    def log_odds(self, size: int, random_seed: Seed = None) -> Callable[[Floats], Floats] | None:
+        """Return a fast function from complete rows (n, d) to log p(y=k | x, θ_s)/p(y=0 | x, θ_s) (n, K−1, size)."""
         return None
 
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr
+from scipy.special import entr, expit
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.gaps import has_gaps
 from bayes_gda.errors import DataError
-from bayes_gda.linalg import wide_blocks
+from bayes_gda.linalg import PARTS, in_threads, one_blas_thread, wide_blocks
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel
 from bayes_gda.priors import Seed
@@ -31,9 +32,42 @@ def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_se
         return closed
     out = np.empty((len(X), model.K, 2))
     ends = [(1 - prob) / 2, (1 + prob) / 2]
+    if not has_gaps(X) and (odds := model.log_odds(size, random_seed)) is not None:
+
+        def fill(rows: slice) -> None:
+            out[rows] = _odds_interval(odds(X[rows]), ends)
+
+        with one_blas_thread():
+            for block in wide_blocks(len(X), size * (model.K - 1)):
+                step = -(-(block.stop - block.start) // PARTS)
+                in_threads(fill, [slice(i, min(i + step, block.stop)) for i in range(block.start, block.stop, step)])
+        return out
     for rows, P, _ in _draws(model, X, size, random_seed):
         out[rows] = np.moveaxis(np.quantile(P, ends, axis=0), 0, -1)
     return out
+
+
+def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:
+    """Return the quantiles (n, K, 2) over draws of the probabilities with log odds (n, K−1, S) against class 0.
+
+    Sorted whole: NumPy sorts by vector instructions, nine times as fast as it partitions at four places.
+    """
+    n, others, S = log_odds.shape
+    at = np.array(ends) * (S - 1)
+    below = np.floor(at).astype(np.intp)
+    share, above = at - below, np.minimum(below + 1, S - 1)
+    if others == 1:  # a probability rises with its log odds: sort these, and turn few into probabilities
+        log_odds.sort(axis=2)
+        low, high = log_odds[..., below], log_odds[..., above]
+        first = expit(-low) + share * (expit(-high) - expit(-low))
+        second = expit(low) + share * (expit(high) - expit(low))
+        return np.concatenate([first[..., ::-1], second], axis=1)
+    P = np.concatenate([np.zeros((n, 1, S)), log_odds], axis=1)
+    P -= P.max(axis=1, keepdims=True)
+    np.exp(P, out=P)
+    P /= P.sum(axis=1, keepdims=True)
+    P.sort(axis=2)
+    return np.asarray(P[..., below] + share * (P[..., above] - P[..., below]))
 
 
 def entropy(model: FittedModel, X: Floats, *, size: int, random_seed: Seed = None) -> EntropySplit:

@@ -5,7 +5,7 @@ import pytest
 from fitted import IRIS, MAKERS, generative, regression
 from scipy.stats import entropy as shannon
 
-from bayes_gda import linalg
+from bayes_gda import Moments, linalg
 from bayes_gda.errors import DataError
 from bayes_gda.prediction.decisions import decide, decide_with_draws
 from bayes_gda.prediction.uncertainty import decisions, entropy, interval
@@ -28,6 +28,18 @@ def test_intervals_are_quantiles_of_the_probability_over_draws(model):
     wider = interval(model, X, prob=0.95, size=2000, random_seed=3)
     assert (wider[..., 0] <= found[..., 0]).all()
     assert (wider[..., 1] >= found[..., 1]).all()
+
+
+@pytest.mark.parametrize("covariance", MAKERS)
+def test_intervals_of_two_gaussian_classes_are_quantiles_too_and_keep_small_probabilities(covariance):
+    two = IRIS.subset(IRIS.y < 2)
+    model = generative(covariance, moments=Moments.from_arrays(two.X, two.y, 2))
+    rows = np.vstack([X, IRIS.X[IRIS.y == 0].mean(axis=0)])
+    P, _ = model.probability_draws(model.draw_variables(300, random_seed=3), rows)
+    expected = np.moveaxis(np.quantile(P, [0.1, 0.9], axis=0), 0, -1)
+    np.testing.assert_allclose(
+        interval(model, rows, prob=0.8, size=300, random_seed=3), expected, rtol=1e-7, atol=1e-300
+    )
 
 
 def test_the_closed_form_of_the_binary_interval_is_the_limit_of_draws():

@@ -6,9 +6,10 @@
 All that they are asked of rows X (n, d) they answer of incomplete ones, too: what is NaN is integrated out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ from bayes_gda.families.gaussian.densities import BartlettBlock, ClassBlock, Nai
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
 from bayes_gda.families.gaussian.gaps.predictive import Source, log_joint_observed, log_joint_observed_per_draw
 from bayes_gda.families.gaussian.lkj import CholeskyBlock, ScalesBlock
-from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw, log_odds_of_draws
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import Block, Parts
 from bayes_gda.prediction.fitted import FittedModel, check_source, choose_draws
@@ -33,10 +34,16 @@ from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Seed
 Covariance = Literal["shared", "own", "diagonal"]
 
 
+# The log odds of a model's draws, made at the first interval that is asked for; not part of the model.
+_odds: "WeakKeyDictionary[GenerativeClassifier, tuple[tuple[int, Seed], Callable[[Floats], Floats] | None]]" = (
+    WeakKeyDictionary()
+)
+
+
 class GenerativeClassifier(FittedModel):
     """A fitted model of p(x, y) whose data are known by their moments."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__",)
 
     generative = True
     moments: Moments | ObservedCounts
@@ -72,6 +79,14 @@ class GenerativeClassifier(FittedModel):
         if class_prior is not None:
             return reweigh(log_joint, self.class_shares, class_prior)
         return log_class_probabilities(log_joint)
+
+    def log_odds(self, size: int, random_seed: Seed = None) -> Callable[[Floats], Floats] | None:
+        """Return the function from complete rows to log odds (n, K−1, S) of draws; the last is kept."""
+        known, odds = _odds.get(self, (None, None))
+        if known != (size, random_seed) or not isinstance(random_seed, int):
+            odds = log_odds_of_draws(self.draw_variables(size, random_seed=random_seed))
+            _odds[self] = (size, random_seed), odds
+        return odds
 
     def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
         """Draw new rows (size, d) and their class codes (size,) from the posterior predictive."""

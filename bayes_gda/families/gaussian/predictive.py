@@ -15,8 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.linalg import for_blocks, wide_blocks
+from bayes_gda.linalg import for_blocks, one_blas_thread, wide_blocks
 from bayes_gda.priors import Seed
+
+# Numbers in the matrix that turns rows into log odds of all draws: 160 MB.
+ODDS_ELEMENTS = 20_000_000
 
 
 def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
@@ -85,6 +88,65 @@ def _diagonal_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) ->
         return np.maximum(q, 0.0), 0.5 * np.log(sigma2[some]).sum(axis=-1)
 
     return squares
+
+
+def log_odds_of_draws(draws: Mapping[str, Floats]) -> Callable[[Floats], Floats] | None:
+    """Return the function from rows (n, d) to log p(y=k | x, θ_s)/p(y=0 | x, θ_s), k = 1…K−1, (n, K−1, S).
+
+    A draw's log odds are a polynomial of degree two in x, of degree one where the classes share Σ. With P = Σ⁻¹
+
+        δ_k(u) − δ_0(u) = −½ uᵀ(P_k − P_0)u + (P_kμ_k − P_0μ_0)ᵀu + c_k − c_0,   c = log π + ½ log|P| − ½ μᵀPμ
+
+    so that all draws of a row are one product with an (m, (K−1)S) matrix, and nothing is factored for a row. None if
+    that matrix would be too large, or a draw holds a class to be impossible.
+
+    Parameters
+    ----------
+    draws
+        As in `log_joint_per_draw`.
+    """
+    pi, (S, K, d) = draws["pi"], draws["mu"].shape
+    diagonal, shared = "sigma2" in draws, "Sigma" in draws and draws["Sigma"].ndim == 3
+    upper = np.triu_indices(d)
+    width = 1 + d + (0 if shared else d if diagonal else len(upper[0]))
+    if width * (K - 1) * S > ODDS_ELEMENTS or not (pi > 0).all():
+        return None
+    # In coordinates u = C⁻¹(x − center) in which the classes have about unit covariance: no digits are lost to scales,
+    # offsets or correlations of the features.
+    center = draws["mu"].mean(axis=(0, 1))
+    with one_blas_thread():
+        if diagonal:
+            sd = np.sqrt(draws["sigma2"].mean(axis=(0, 1)))
+            white, mu = np.diag(1 / sd), (draws["mu"] - center) / sd
+            P = sd * sd / draws["sigma2"]
+            h, log_det = P * mu, np.log(P).sum(axis=-1)
+            squares = -0.5 * (P[:, 1:] - P[:, :1])
+        else:
+            Sigma = draws["Sigma"][:, None] if shared else draws["Sigma"]
+            white = np.linalg.inv(np.linalg.cholesky(Sigma.mean(axis=(0, 1))))
+            mu = (draws["mu"] - center) @ white.T
+            whitened = white @ Sigma @ white.T
+            P = np.linalg.inv(whitened)
+            h = (P @ mu[..., None])[..., 0]
+            log_det = -2 * np.log(np.diagonal(np.linalg.cholesky(whitened), axis1=-2, axis2=-1)).sum(axis=-1)
+            change = P[:, 1:] - P[:, :1]  # none if Σ is shared
+            squares = np.where(upper[0] == upper[1], -0.5, -1.0) * change[..., upper[0], upper[1]]
+    constant = np.log(pi) + 0.5 * log_det - 0.5 * (mu * h).sum(axis=-1)
+    B = np.empty((width, K - 1, S))
+    B[0] = (constant[:, 1:] - constant[:, :1]).T
+    B[1 : d + 1] = np.moveaxis(h[:, 1:] - h[:, :1], 0, -1).swapaxes(0, 1)
+    if not shared:
+        B[d + 1 :] = np.moveaxis(squares, 0, -1).swapaxes(0, 1)
+    B = B.reshape(width, -1)
+
+    def log_odds(X: Floats) -> Floats:
+        u = (X - center) @ white.T
+        terms = [np.ones((len(X), 1)), u]
+        if not shared:
+            terms.append(u * u if diagonal else u[:, upper[0]] * u[:, upper[1]])
+        return (np.concatenate(terms, axis=1) @ B).reshape(len(X), K - 1, S)
+
+    return log_odds
 
 
 def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:

@@ -6,8 +6,9 @@ from scipy.stats import multivariate_normal
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
+from bayes_gda.families.gaussian import predictive
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw, log_odds_of_draws
 from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW
 
@@ -44,6 +45,32 @@ def test_densities_of_draws_are_scipys(build, kind, offset):
         spread = spread if spread.ndim == 2 else spread[k]
         expected = np.log(draws["pi"][s, k]) + multivariate_normal(draws["mu"][s, k], spread).logpdf(X)
         np.testing.assert_allclose(found[s, :, k], expected, rtol=1e-10, atol=1e-15 * offset * 50)
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("offset", [0.0, 1e6])
+@pytest.mark.parametrize(("build", "kind"), [(lda_posterior, NIW), (qda_posterior, NIW), (naive_posterior, NIG)])
+def test_log_odds_of_draws_are_differences_of_their_log_densities(build, kind, offset, K):
+    data = load_example("iris")
+    data = data.subset(data.y < K) if K < 3 else data
+    moments = Moments.from_arrays(data.X, data.y, K)
+    draws = build(moments, kind.default(moments)).draw(50, random_seed=0)
+    X = np.vstack([data.X, data.X + 50])
+    joint = log_joint_per_draw(draws, X)
+    odds = log_odds_of_draws(draws | {"mu": draws["mu"] + offset})
+    expected = np.moveaxis(joint[..., 1:] - joint[..., :1], 0, -1)
+    np.testing.assert_allclose(odds(X + offset), expected, rtol=1e-8, atol=1e-7 if offset else 1e-9)
+
+
+def test_log_odds_are_left_to_the_densities_where_a_class_is_impossible_or_the_matrix_too_large(monkeypatch):
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    draws = lda_posterior(moments, NIW.default(moments)).draw(50, random_seed=0)
+    pi = draws["pi"].copy()
+    pi[7] = [0.0, 0.5, 0.5]
+    assert log_odds_of_draws(draws | {"pi": pi}) is None
+    monkeypatch.setattr(predictive, "ODDS_ELEMENTS", 5 * 2 * 50 - 1)  # (1 + d)(K − 1)S
+    assert log_odds_of_draws(draws) is None
 
 
 def test_log_probabilities_stay_finite_however_far_out():
