@@ -37,7 +37,7 @@ def build(
     prior
         Prior of the weights on `features`; None for sd 2.5 on slopes and 5 on the intercept.
     features
-        A fitted feature map φ; None standardises and adds an intercept.
+        A fitted feature map φ; None standardises, columns of two values by their difference, and adds an intercept.
     sample_weight
         (n,) weights of the rows; a row of weight 2 counts as two. None is 1 for all.
     """

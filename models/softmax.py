@@ -39,7 +39,7 @@ def build(
     prior
         Prior of each class's weights on `features`; None for sd 2.5 on slopes and 5 on intercepts.
     features
-        A fitted feature map φ; None standardises and adds an intercept.
+        A fitted feature map φ; None standardises, columns of two values by their difference, and adds an intercept.
     reference
         Whether the last class is the reference, with weights zero.
     sample_weight

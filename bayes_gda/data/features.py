@@ -5,6 +5,21 @@
 Standardising before the products keeps x and x² from being collinear when the mean is large against the spread;
 standardising after them gives every weight the same prior scale. All of it is linear in the monomials of the original
 x, so weights can be mapped back to the original units exactly.
+
+    column                               scale                                           its weight is the log odds
+    numeric                              standard deviation                              per standard deviation
+    two values in the training rows      their difference, however rare one is           of one value against the other
+    product with two-valued factors      that of the product of the numeric factors      by which the others differ
+
+A dummy is not scaled by its standard deviation √(p(1−p)): the same prior would then be the wider the rarer the level
+is, although what few rows say needs the prior most. With 4 ones in 2000 rows a slope of sd 2.5 would mean one of 56 on
+the log odds. Gelman et al. (2008) let binary inputs differ by 1, too, and rstanarm divides prior scales by the
+difference of a column with two values, and by the standard deviation of others.
+
+References
+----------
+Gelman, Jakulin, Pittau & Su (2008), A weakly informative default prior distribution for logistic and other regression
+models, Annals of Applied Statistics 2.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,10 +28,12 @@ from itertools import combinations_with_replacement
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.validate import CONSTANT, LARGEST, SMALLEST, check_size
 from bayes_gda.errors import DataError
+from bayes_gda.linalg import wide_blocks
 
 # A monomial is the sorted tuple of its factors' columns: () is 1, (0,) is x₀, (0, 1) is x₀x₁, (1, 1) is x₁².
 Monomial = tuple[int, ...]
@@ -76,7 +93,8 @@ class FeatureMap:
         function
             Any row-wise map to use in place of monomials. It sees the original features.
         standardize
-            Whether to centre columns and scale them to unit standard deviation.
+            Whether to centre columns and scale them: numeric ones to unit standard deviation, two-valued ones to a
+            difference of 1.
         intercept
             Whether to put a column of ones first.
         """
@@ -88,22 +106,41 @@ class FeatureMap:
             raise DataError("Give either `degree` or `function`; a function can make its own products.")
         if degree < 1:
             raise DataError(f"`degree` must be at least 1; got {degree}.")
-        inner = _center_and_scale(X, names) if standardize and function is None else _identity(X.shape[1])
         if function is None:
             monomials = _monomials(X, degree)
             columns = tuple(_monomial_name(mono, names) for mono in monomials)
         else:
-            monomials, Phi = None, _call(function, X)
-            columns = tuple(f"f{j + 1}" for j in range(Phi.shape[1]))
-        if not standardize or monomials == _features(X.shape[1]):  # which `inner` has standardised
-            outer = _identity(len(columns))
-        else:
-            if monomials is not None:
-                Phi = _products((X - inner[0]) / inner[1], monomials)
-            outer = _center_and_scale(Phi, columns)
-        if intercept:
-            columns = ("intercept", *columns)
-        return cls(names, columns, monomials, function, inner, outer, intercept)
+            monomials = None
+            columns = tuple(f"f{j + 1}" for j in range(_call(function, X).shape[1]))
+        raw = cls(
+            names,
+            ("intercept", *columns) if intercept else columns,
+            monomials,
+            function,
+            inner=_identity(X.shape[1]),
+            outer=_identity(len(columns)),
+            intercept=intercept,
+        )
+        return raw.standardized(X, spare_constant=False) if standardize else raw
+
+    def standardized(self, X: Floats, weight: Floats | None = None, *, spare_constant: bool = True) -> Self:
+        """Return this map, which has neither centre nor scale yet, with those of rows X (n, d) of weights (n,) > 0.
+
+        A constant column is centred and left at scale 1, or raises.
+        """
+        refuse = None if spare_constant else self.names[int(self.intercept) :]
+        if self.monomials is None:
+            assert self.function is not None
+            return replace(self, outer=_center_and_scale(_call(self.function, X), weight, refuse))
+        names = None if spare_constant else self.feature_names
+        scaled = replace(self, inner=_center_and_scale(X, weight, names))
+        if self.plain:
+            return scaled
+        center, scale = _center_and_scale(scaled(X)[:, int(self.intercept) :], weight, refuse)
+        two_valued, column = _two_valued(X), {mono: j for j, mono in enumerate(self.monomials)}
+        # Every divisor of a monomial is one, and the empty product is 1.
+        numeric = [tuple(j for j in mono if not two_valued[j]) for mono in self.monomials]
+        return replace(scaled, outer=(center, frozen([scale[column[part]] if part else 1.0 for part in numeric])))
 
     def __call__(self, X: Floats) -> Floats:
         """Map rows (n, d) to the design matrix Phi (n, m)."""
@@ -180,7 +217,7 @@ def _monomials(X: Floats, degree: int) -> tuple[Monomial, ...]:
     """
     if degree == 1:
         return _features(X.shape[1])
-    two_valued = [len(np.unique(column)) <= 2 for column in X.T]
+    two_valued = _two_valued(X)
     kept: list[Monomial] = []
     for p in range(1, degree + 1):
         for mono in combinations_with_replacement(range(X.shape[1]), p):
@@ -217,13 +254,30 @@ def _monomial_name(mono: Monomial, names: Sequence[str]) -> str:
     return "*".join(parts)
 
 
-def _center_and_scale(Z: Floats, names: Sequence[str]) -> tuple[Floats, Floats]:
-    center, scale = Z.mean(axis=0), Z.std(axis=0)
-    # A constant column of value v has a computed sd of a few ulps of v.
-    flat = ~(scale > 1e-12 * np.abs(center))
-    if flat.any():
-        raise DataError(f"Column {names[int(np.argmax(flat))]!r} is constant and cannot be standardised. Drop it.")
-    return frozen(center), frozen(scale)
+def _two_valued(Z: Floats) -> NDArray[np.bool_]:
+    """Return which columns (m,) of Z (n, m) hold at most two values."""
+    low, high = Z.min(axis=0), Z.max(axis=0)
+    out = np.ones(Z.shape[1], dtype=bool)
+    for rows in wide_blocks(*Z.shape):  # the first one settles it where all columns are numeric
+        part = Z[rows][:, out]
+        out[out] = ((part == low[out]) | (part == high[out])).all(axis=0)
+        if not out.any():
+            break
+    return out
+
+
+def _center_and_scale(
+    Z: Floats, weight: Floats | None = None, refuse: Sequence[str] | None = None
+) -> tuple[Floats, Floats]:
+    """Return means and scales of columns Z (n, m); one that is constant has scale 1, or is refused by its name."""
+    center = np.average(Z, axis=0, weights=weight)
+    scale = np.sqrt(np.average((Z - center) ** 2, axis=0, weights=weight))
+    scale = np.where(_two_valued(Z), Z.max(axis=0) - Z.min(axis=0), scale)
+    constant = ~(scale > CONSTANT * np.abs(center))
+    if refuse is not None and constant.any():
+        name = refuse[int(np.argmax(constant))]
+        raise DataError(f"Column {name!r} is constant and cannot be standardised. Drop it.")
+    return frozen(center), frozen(np.where(constant, 1.0, scale))
 
 
 def _call(function: Callable[[Floats], Floats], X: Floats) -> Floats:
@@ -252,7 +306,7 @@ def fit_features(
         A fitted map, returned as it is; a degree; a row-wise function; None for the features themselves.
     standardize
         Whether to centre and scale columns. A constant one, as a fold of a cross-validation may have by chance, is
-        centred and left at scale 1: its weight is what the prior says.
+        centred and left at scale 1: its weight is what the prior says, as that of a level that no row has should be.
     weight
         (n,) weights: a row of weight 2 counts as two. None is 1 for all.
     """
@@ -265,17 +319,7 @@ def fit_features(
     degree, function = (1, spec) if callable(spec) else (1 if spec is None else spec, None)
     if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
         raise DataError(f"`features` must be a FeatureMap, a degree, a function or None; got {spec!r}.")
+    if weight is not None and not weight.all():  # which values a column has is a matter of the rows that count
+        X, weight = X[weight > 0], weight[weight > 0]
     raw = FeatureMap.fit(X, names, degree=int(degree), function=function, standardize=False)
-    if not standardize:
-        return raw
-    inner = raw.inner if function is not None else _weighted_center_and_scale(X, weight)
-    scaled = replace(raw, inner=inner)
-    if raw.plain:
-        return scaled
-    return replace(scaled, outer=_weighted_center_and_scale(scaled(X)[:, 1:], weight))
-
-
-def _weighted_center_and_scale(Z: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    center = np.average(Z, axis=0, weights=weight)
-    scale = np.sqrt(np.average((Z - center) ** 2, axis=0, weights=weight))
-    return frozen(center), frozen(np.where(scale > CONSTANT * np.abs(center), scale, 1.0))
+    return raw.standardized(X, weight) if standardize else raw

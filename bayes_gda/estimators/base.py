@@ -237,7 +237,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             Features.
         class_prior
             (K,) class shares where the predictions are used, in the order of `classes_`, if they differ from those of
-            the training rows. None keeps those.
+            the training rows. None keeps those. The averaged probabilities are reweighed, ∝ p(y=k | x, D) π'_k/π_k,
+            and decisions stand on the result; see `bayes_gda.prediction.shift`.
         """
         return np.exp(self.predict_log_proba(X, class_prior))
 

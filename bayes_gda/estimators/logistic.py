@@ -26,13 +26,14 @@ class BayesianLogisticRegression(Online):
     prior
         Normal or HierarchicalScale for the weights on φ, the intercept first; overrides the scales below.
     prior_scale
-        Standard deviation of the slopes, per standard deviation of their feature; inf is flat, `"hierarchical"` learns
-        one scale with the weights, `"empirical-bayes"` takes the one of greatest evidence.
+        Standard deviation of the slopes, on the scale that `standardize` sets; inf is flat, `"hierarchical"` learns one
+        scale with the weights, `"empirical-bayes"` takes the one of greatest evidence.
     intercept_scale
         Standard deviation of the intercept; inf is flat.
     standardize
-        Whether to centre and scale the columns of φ; a constant one is only centred, so that its weight keeps its
-        prior.
+        Whether to centre and scale the columns of φ: one that takes two values, such as a dummy, by their difference,
+        so that the prior does not depend on how rare a level is; any other by its standard deviation. A constant one is
+        only centred, so that its weight keeps its prior. See `bayes_gda.data.features`.
     features
         The feature map φ: None for the features themselves, a degree (2 adds squares and products), a row-wise
         function, or a fitted FeatureMap, which is used as it is.

@@ -13,8 +13,7 @@ from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.importance.trust import Link
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws
-from bayes_gda.prediction.normalised import log_class_probabilities
-from bayes_gda.prediction.shift import reweigh
+from bayes_gda.prediction.shift import normalise_possible
 from bayes_gda.priors import Seed
 
 # Draws of a Gaussian that stand for it where it has no closed predictive: as many as a round of the check has.
@@ -77,11 +76,8 @@ class DrawnModel(FittedModel):
         return np.asarray(get_family(self.family).log_terms(variables, X))
 
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
-        """Return log p(y=k | x, D) (n, K)."""
-        mean = average_draws(self, self.draws, X)
-        if class_prior is not None:
-            return reweigh(mean, self.class_shares, class_prior)
-        return log_class_probabilities(mean)
+        """Return log p(y=k | x, D) (n, K), with the class shares (K,) in place of the model's if they are given."""
+        return normalise_possible(average_draws(self, self.draws, X, class_prior), "under these class shares")
 
     def check_whole(self) -> None:
         """Raise `StoreError` unless the parts of a model from a file fit each other."""

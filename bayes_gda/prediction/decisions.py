@@ -136,7 +136,8 @@ def decide_with_draws(
     weights
         (S,) weights of the draws, or (S, n) weights that differ between rows; scaled here to sum to one. For a
         generative model they must: x itself says something about θ, so that p(y | x, data) = Σ_s w_s p(y | x, θ_s) with
-        w_s ∝ p(x | θ_s). `generative_draws` makes draws and weights. None weighs all alike, as a regression needs.
+        w_s ∝ p(x | θ_s). `generative_draws` makes draws and weights. None weighs all alike, as a
+        regression needs under the class shares that it was trained with.
     """
     P = _check_probabilities("probabilities", probabilities, 2)
     problem = _check_problem(costs, P.shape, reject_cost, action_names)

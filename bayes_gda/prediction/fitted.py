@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.prediction.normalised import generative_draws
-from bayes_gda.prediction.shift import reweigh
+from bayes_gda.prediction.shift import log_share_ratio
 from bayes_gda.priors import Seed
 
 
@@ -101,17 +101,26 @@ class FittedModel:
     def probability_draws(
         self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
     ) -> tuple[Floats, Floats | None]:
-        """Return p(y=k | x, θ_s) (S, n, K) and, for a generative model, weights ∝ p(x | θ_s) (S, n)."""
-        if not self.generative:
-            log_p = self.log_terms(variables, X)
-            return np.exp(log_p if class_prior is None else reweigh(log_p, self.class_shares, class_prior)), None
+        """Return p(y=k | x, θ_s) (S, n, K) and weights ∝ p(x | θ_s) (S, n), None if all weigh alike.
+
+        Their weighted mean is `log_probabilities`, under other class shares (K,) too. Then x says something of θ in a
+        regression as well, and the draws have weights; see `prediction.shift`.
+        """
+        if class_prior is None and not self.generative:
+            return np.exp(self.log_terms(variables, X)), None
+        return generative_draws(self.terms_under(class_prior, variables, X))
+
+    def terms_under(self, class_prior: ArrayLike | None, variables: Mapping[str, Floats], X: Floats) -> Floats:
+        """Return `log_terms` where the class shares are `class_prior` (K,), up to what a row's entries have in common.
+
+        They take the place of the draw's own shares if it has any, else of those that the probabilities stand on.
+        """
         if class_prior is None:
-            return generative_draws(self.log_terms(variables, X))
-        conditional = self.log_terms(dict(variables) | {"pi": np.ones_like(variables["pi"])}, X)
-        log_p = reweigh(conditional, np.full(self.K, 1 / self.K), class_prior)  # checks the shares, too
-        with np.errstate(divide="ignore"):
-            log_x = logsumexp(conditional + np.log(np.asarray(class_prior, dtype=np.float64)), axis=2)
-        return np.exp(log_p), np.asarray(softmax(log_x, axis=0))
+            return self.log_terms(variables, X)
+        old = self.class_shares
+        if self.generative and "pi" in variables:
+            variables, old = dict(variables) | {"pi": np.ones_like(variables["pi"])}, np.full(self.K, 1 / self.K)
+        return self.log_terms(variables, X) + log_share_ratio(old, class_prior, self.K)
 
     def log_likelihood(self, variables: Mapping[str, Floats], X: Floats, y: NDArray[np.intp]) -> Floats:
         """Return the term (S, n) of each row's own class: joint for a generative model, else conditional."""
@@ -140,12 +149,14 @@ class FittedModel:
         return None
 
 
-def average_draws(model: FittedModel, variables: Mapping[str, Floats], X: Floats) -> Floats:
+def average_draws(
+    model: FittedModel, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
+) -> Floats:
     """Return the log of the mean of the model's terms over draws (n, K): log p(x, y=k | D), or log p(y=k | x, D)."""
     S = len(next(iter(variables.values())))
     out = np.empty((len(X), model.K))
     for rows in wide_blocks(len(X), S * model.K):
-        out[rows] = logsumexp(model.log_terms(variables, X[rows]), axis=0) - np.log(S)
+        out[rows] = logsumexp(model.terms_under(class_prior, variables, X[rows]), axis=0) - np.log(S)
     return out
 
 

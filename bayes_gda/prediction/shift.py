@@ -4,7 +4,14 @@ Only the shares of the classes change, not what the classes look like:
 
     p'(x | y) = p(x | y)   ⟹   p'(y=k | x) ∝ p(y=k | x) π'_k/π_k
 
-For a generative model this is its joint with π replaced by π'; for a regression it moves the intercepts by log π'/π.
+For a generative model this is its joint with π replaced by π'; for a regression it moves the log odds by log π'/π. The
+rule is the same for a draw θ of the parameters and for their posterior. It makes x informative about θ, of a regression
+too: where the shares are π', rows have the density p'(x | θ) = p(x) Σ_k p(y=k | x, θ) π'_k/π_k, so that
+
+    p'(y=k | x, D) = Σ_s w_s p'(y=k | x, θ_s),   w_s ∝ p'(x | θ_s),   is again ∝ p(y=k | x, D) π'_k/π_k
+
+The average of the draws p'(y=k | x, θ_s) with equal weights is another number, and scores worse.
+
 From unlabelled rows the new shares are estimated by maximum likelihood, with r_ik = p(y=k | x_i)/π_k:
 
     ℓ(π') = Σ_i log Σ_k r_ik π'_k,   concave;   ∂ℓ/∂π'_k ≤ n, with equality where π'_k > 0
@@ -58,7 +65,11 @@ def reweigh(log_joint: ArrayLike, old_prior: ArrayLike, new_prior: ArrayLike) ->
         (K,) class shares π' where it is used. A zero makes the class impossible.
     """
     log_p = _check_log(log_joint)
-    K = log_p.shape[-1]
+    return normalise_possible(log_p + log_share_ratio(old_prior, new_prior, log_p.shape[-1]), "under `new_prior`")
+
+
+def log_share_ratio(old_prior: ArrayLike, new_prior: ArrayLike, K: int) -> Floats:
+    """Return log π'_k/π_k (K,) for class shares that are checked; −inf where the new share is 0."""
     old, new = _check_prior("old_prior", old_prior, K), _check_prior("new_prior", new_prior, K)
     if ((old == 0) & (new > 0)).any():
         k = int(np.flatnonzero((old == 0) & (new > 0))[0])
@@ -66,8 +77,7 @@ def reweigh(log_joint: ArrayLike, old_prior: ArrayLike, new_prior: ArrayLike) ->
             f"`old_prior` must be positive where `new_prior` is; got 0 for class {k}. Train on rows of it."
         )
     with np.errstate(divide="ignore", invalid="ignore"):  # log 0, and 0/0 where both are zero
-        shift = np.where(new > 0, np.log(new) - np.log(old), -np.inf)
-    return _normalised(log_p + shift, "under `new_prior`")
+        return np.where(new > 0, np.log(new) - np.log(old), -np.inf)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,7 +141,7 @@ def estimate_class_prior(
     if (old == 0).any():
         raise PriorError(f"`old_prior` must be positive; got 0 for class {int(old.argmin())}. Leave the class out.")
     tolerance, max_iter = positive_number("tolerance", tolerance, error=DataError), whole("max_iter", max_iter, 0)
-    log_r = _normalised(log_p, "as given") - np.log(old)
+    log_r = normalise_possible(log_p, "as given") - np.log(old)
     # Rows scaled to a maximum of one: nothing overflows, and ℓ changes by the constant `offset`. Columns lie together
     # in memory, where NumPy sums in pairs: else ∂ℓ/∂π of a million rows is off by 2e-8, more than the tolerance.
     top = log_r.max(axis=1, keepdims=True)
@@ -221,7 +231,8 @@ def _standard_error(R: Floats, pi: Floats) -> Floats:
     return error
 
 
-def _normalised(log_p: Floats, when: str) -> Floats:
+def normalise_possible(log_p: Floats, when: str) -> Floats:
+    """Return log probabilities (…, K) that sum to one; raise if a row has no possible class, and say `when`."""
     impossible = np.isneginf(log_p).all(axis=-1)
     if impossible.any():
         row = int(np.flatnonzero(impossible)[0])

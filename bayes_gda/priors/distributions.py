@@ -275,9 +275,10 @@ class Normal:
     def default(cls, m: int, *, prior_scale: float = 2.5, intercept_scale: float = 5.0) -> Self:
         """For m weights on standardised features, the intercept first.
 
-        A slope of 2.5 per standard deviation takes a probability from .5 to .92: larger effects are rare, and the
-        prior keeps the posterior proper under perfect separation (after Gelman et al. 2008, with normal in place of
-        Cauchy tails). The intercept is twice as free: sd 5 on the log-odds admits base rates of 1 in 10 000.
+        A slope of 2.5 per standard deviation, or between the values of a feature that has two, takes a probability from
+        .5 to .92: larger effects are rare, and the prior keeps the posterior proper under perfect separation (after
+        Gelman et al. 2008, with normal in place of Cauchy tails). The intercept is twice as free: sd 5 on the
+        log-odds admits base rates of 1 in 10 000.
         """
         slope = positive_number("prior_scale", prior_scale, infinite=True)
         intercept = positive_number("intercept_scale", intercept_scale, infinite=True)

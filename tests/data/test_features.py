@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_gda.data.features import FeatureMap
+from bayes_gda.data.features import FeatureMap, fit_features
 from bayes_gda.errors import DataError
 
 
@@ -68,6 +68,45 @@ def test_powers_of_two_valued_columns_and_products_of_exclusive_dummies_are_left
     w = rng.normal(size=len(phi.names))
     raw = FeatureMap.fit(X, ["g[1]", "g[2]", "x"], degree=2, standardize=False)
     np.testing.assert_allclose(raw(X) @ phi.to_original_units(w), phi(X) @ w, atol=1e-10)
+
+
+def test_columns_of_two_values_are_centred_and_scaled_by_their_difference(X):
+    flag = np.arange(60) < 2
+    mixed = np.column_stack([X[:, 0], flag, np.where(flag, 20.0, 10.0), np.arange(60) % 3])
+    Phi = FeatureMap.fit(mixed)(mixed)
+    np.testing.assert_allclose(Phi[:, 2], flag - 2 / 60, atol=1e-12)
+    np.testing.assert_allclose(Phi[:, 3], Phi[:, 2], atol=1e-12)
+    np.testing.assert_allclose(Phi[:, [1, 4]].std(axis=0), 1)
+    # Those that a function makes, too.
+    made = FeatureMap.fit(X, function=lambda X: 7.0 * (X > [6, 0, 100]))
+    np.testing.assert_allclose(np.ptp(made(X)[:, 1:], axis=0), 1)
+
+
+def test_a_product_has_the_scale_of_its_numeric_factors():
+    rng = np.random.default_rng(0)
+    a, b, x = rng.random(500) < 0.05, rng.random(500) < 0.3, rng.normal(3, 2, 500)
+    X = np.column_stack([a, 5 * b, x])
+    phi = FeatureMap.fit(X, ["a", "b", "x"], degree=3)
+    z = (x - x.mean()) / x.std()
+    scale = dict(zip(phi.names[1:], phi.outer[1], strict=True))
+    assert (scale["a"], scale["b"], scale["a*b"]) == (1, 1, 1)
+    np.testing.assert_allclose([scale["a*x"], scale["b*x"], scale["a*b*x"]], 1)
+    np.testing.assert_allclose([scale["x^2"], scale["a*x^2"]], (z**2).std())
+    # The weight of a*b is by how much the log odds of b's values differ more where a is 1, whatever the shares are.
+    w = phi.to_original_units(np.eye(len(phi.names)))
+    assert w[phi.names.index("a*b"), phi.names.index("a*b")] == pytest.approx(1 / 5)
+    np.testing.assert_allclose(phi(X)[:, 1:].mean(axis=0), 0, atol=1e-12)
+
+
+def test_two_values_are_those_of_rows_that_count_and_weights_are_repeated_rows():
+    X = np.column_stack([[0.0, 1, 1, 0, 7], [1.0, 2, 3, 4, 5]])
+    weight = np.array([1.0, 2, 3, 1, 0])
+    names = ("a", "b")
+    found = fit_features(X, names, 2, standardize=True, weight=weight)
+    repeated = fit_features(np.repeat(X, weight.astype(int), axis=0), names, 2, standardize=True)
+    for a, b in zip((*found.inner, *found.outer), (*repeated.inner, *repeated.outer), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12)
+    assert found.inner[1][0] == 1
 
 
 @pytest.mark.parametrize(

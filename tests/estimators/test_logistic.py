@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
+from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 
 from bayes_gda.data.examples import load_example
@@ -154,6 +156,23 @@ def test_weighted_standardisation_is_that_of_repeated_rows_and_spares_constant_c
     np.testing.assert_allclose(Phi.mean(axis=0), 0, atol=1e-12)
     np.testing.assert_allclose(np.delete(Phi, constant, axis=1).std(axis=0)[[0, 1, 2]], 1, atol=1e-12)
     np.testing.assert_allclose(found.outer[1][constant], 1)
+
+
+@pytest.mark.parametrize(("ones", "expected"), [(2, 0.8224), (4, 0.8888)])
+def test_a_rare_level_is_not_sure_of_its_class(ones, expected):
+    """2 of 2, or 4 of 4, of class 1 among 2000 rows of both: E σ(w) by quadrature, w ~ N(0, 2.5²), intercept known.
+
+    Scaled by its sd, the level had a prior of sd 79, or 56, and .987, or .993.
+    """
+    level, y = np.arange(2000) < ones, np.arange(2000) % 2
+    y[:ones] = 1
+    w = np.linspace(-40, 40, 40_001)
+    density = norm.pdf(w, 0, 2.5) * expit(w) ** ones
+    assert (density * expit(w)).sum() / density.sum() == pytest.approx(expected, abs=1e-4)
+    for low, high in ((0.0, 1.0), (1.0, 2.0), (10.0, 20.0)):
+        model = BayesianLogisticRegression().fit(np.where(level, high, low)[:, None], y)
+        assert model.predict_proba([[high]])[0, 1] == pytest.approx(expected, abs=0.01)
+        assert model.predict_proba([[low]])[0, 1] == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_constant_column_keeps_its_prior():

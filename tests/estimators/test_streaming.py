@@ -224,6 +224,23 @@ def simulated():
     return X, (rng.random(4000) < 1 / (1 + np.exp(-a))).astype(int)
 
 
+def test_a_table_in_batches_standardises_as_rows_in_memory_do(tmp_path):
+    rng = np.random.default_rng(5)
+    rare, y = np.arange(3000) % 500 == 0, np.arange(3000) % 2
+    frame = pd.DataFrame({"x": rng.normal(size=3000) + y, "rare": rare * 1.0, "ten": np.where(y == rare, 10.0, 20.0)})
+    frame.assign(y=y).to_parquet(tmp_path / "t.parquet")
+    table = open_batches(tmp_path / "t.parquet", target="y", batch_rows=700)
+    model = BayesianLogisticRegression(inference="laplace").fit_batches(table)
+    truth = BayesianLogisticRegression(inference="laplace").fit(frame, y)
+    np.testing.assert_allclose(model.features_.inner, truth.features_.inner, rtol=1e-12)
+    np.testing.assert_allclose(model.features_.inner[1][1:], [1, 10])
+    np.testing.assert_allclose(model.model_.posterior.mean, truth.model_.posterior.mean, atol=1e-6)
+    np.testing.assert_allclose(model.model_.posterior.sd, truth.model_.posterior.sd, rtol=1e-6)
+    # A batch without the level, too, leaves its weight the prior of one.
+    first = BayesianLogisticRegression(inference="laplace").partial_fit(frame[1:400], y[1:400])
+    assert first.features_.inner[1][1] == 1
+
+
 def online(X, y, size):
     model = BayesianLogisticRegression(inference="laplace")
     for i in range(0, len(X), size):

@@ -78,6 +78,13 @@ def test_its_estimator_is_near_the_exact_answer_and_says_so(counts):
     model = FamilyClassifier("poisson").fit(counts.X, labels(counts))
     assert model.trust_.verdict in {"trusted", "corrected"}
     np.testing.assert_allclose(model.predict_proba(counts.X), exact(counts, counts.X), atol=0.01)
+    # Other class shares stand in place of each draw's own, in predictions and in draws of them.
+    share = np.array([0.9, 0.1])
+    odds = exact(counts, counts.X) / np.bincount(counts.y) * share  # as many rows of each class
+    shifted = model.predict_proba(counts.X, share)
+    np.testing.assert_allclose(shifted, odds / odds.sum(axis=1, keepdims=True), atol=0.01)
+    P, weight = model.model_.probability_draws(model.model_.draws, counts.X, share)
+    np.testing.assert_allclose((weight[..., None] * P).sum(axis=0), shifted, rtol=1e-10)
     low, high = np.moveaxis(model.predict_interval(counts.X[:5]), -1, 0)
     assert ((low > 0) & (high < 1) & (low < high)).all()
     assert set(model.posterior_["posterior"].data_vars) == {"pi", "rate"}

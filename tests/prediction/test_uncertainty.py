@@ -5,8 +5,10 @@ import pytest
 from fitted import IRIS, MAKERS, generative, regression
 from scipy.stats import entropy as shannon
 
+import bayes_gda
 from bayes_gda import Moments, linalg
 from bayes_gda.errors import DataError
+from bayes_gda.families.base import HOMES, get_family
 from bayes_gda.prediction.decisions import decide, decide_with_draws
 from bayes_gda.prediction.uncertainty import decisions, entropy, interval
 
@@ -84,6 +86,41 @@ def test_decisions_are_those_of_all_draws_at_once(model, class_prior, monkeypatc
     np.testing.assert_allclose(found.probability_optimal, whole.probability_optimal, atol=1e-12)
     np.testing.assert_allclose(found.value_of_information, whole.value_of_information, atol=1e-12)
     np.testing.assert_allclose(found.probability_optimal.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("share", [[0.05, 0.15, 0.8], [0.3, 0.7, 0.0]])
+@every_model
+def test_draws_under_other_class_shares_average_to_the_reweighed_prediction(model, share):
+    """The weights of the draws are what makes the two the same; equal ones are off by more than Monte Carlo error."""
+    share = np.array(share if model.K == 3 else share[:2]) / sum(share[: model.K])
+    expected = np.exp(model.log_probabilities(X, share))
+    at_hand = getattr(model, "draws", None) is not None
+    P, weight = model.probability_draws(model.draw_variables(200 if at_hand else 40_000, random_seed=3), X, share)
+    np.testing.assert_allclose(weight.sum(axis=0), 1)
+    # Exact over draws that are all the model has; 40 000 draws of a closed form leave Monte Carlo error, the more where
+    # the class that rows are almost sure to have is ruled out, and few draws carry the weight.
+    error = 1e-12 if at_hand else 0.012 if share.min() > 0 else 0.04
+    np.testing.assert_allclose((weight[..., None] * P).sum(axis=0), expected, atol=error)
+    if at_hand and share.min() > 0:
+        assert np.abs(P.mean(axis=0) - expected).max() > 0.03
+
+
+@pytest.mark.parametrize("name", HOMES)
+def test_every_family_decides_by_the_probabilities_that_it_reports(name):
+    family = get_family(name)
+    rows = slice(50, 150) if name == "logistic" else slice(None)
+    data, y = IRIS.X[rows][:, :2], IRIS.y[rows]
+    estimator = getattr(bayes_gda, family.estimator)
+    model = estimator(**({"inference": "laplace"} if family.kind == "discriminative" else {})).fit(data[::2], y[::2])
+    K = len(model.classes_)
+    share, costs = np.arange(1, K + 1) / (K * (K + 1) / 2), np.random.default_rng(0).random((K + 1, K))
+    P = model.predict_proba(data, share)
+    np.testing.assert_array_equal(model.decide(data, costs, class_prior=share).action, (P @ costs.T).argmin(axis=1))
+    draws, weight = model.model_.probability_draws(model.model_.draw_variables(20_000, random_seed=0), data, share)
+    np.testing.assert_allclose((weight[..., None] * draws).sum(axis=0), P, atol=0.02)
+    # What the draws expect to lose by the best single action is what the probabilities expect.
+    loss = np.einsum("sn,snk,ak->na", weight, draws, costs)
+    np.testing.assert_allclose(loss, P @ costs.T, atol=0.02)
 
 
 def test_one_cost_of_rejecting_serves_all_rows():

@@ -148,13 +148,11 @@ class RegressionClassifier(FittedModel):
     def probability_draws(
         self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None
     ) -> tuple[Floats, Floats | None]:
-        """Return p(y=k | x, w_s) (S, n, K); all weigh alike, since x says nothing of w."""
+        """Return p(y=k | x, w_s) (S, n, K), all of equal weight; under other class shares with weights (S, n)."""
+        if class_prior is not None:
+            return FittedModel.probability_draws(self, variables, X, class_prior)
         a = self._activations(variables["w"], X)
-        P = np.stack([expit(-a), expit(a)], axis=2) if self.binary else np.asarray(softmax(a, axis=2))
-        if class_prior is None:
-            return P, None
-        with np.errstate(divide="ignore"):  # log 0 where a class is impossible
-            return np.exp(reweigh(np.log(P), self.shares, class_prior)), None
+        return (np.stack([expit(-a), expit(a)], axis=2) if self.binary else np.asarray(softmax(a, axis=2))), None
 
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:
         """Return the exact intervals (n, 2, 2) of a Gaussian posterior of logistic regression, or None."""

@@ -128,8 +128,15 @@ class Linear(Family):
         if self.prior.covariance is not None:
             return (f"{w} normal with a given covariance",)
         scale = self.prior.scale_vector(len(self.features.names))
-        last = ", per standard deviation of feature j" if self.binary else ", the same for every class"
-        return f"{w}{k}₀ ~ N(0, {scale[0]:g}²)", f"{w}{k}ⱼ ~ N(0, {scale[-1]:g}²){last}"
+        last = "" if self.binary else ", the same for every class"
+        return f"{w}{k}₀ ~ N(0, {scale[0]:g}²)", f"{w}{k}ⱼ ~ N(0, {scale[-1]:g}²), {self._unit}{last}"
+
+    @property
+    def _unit(self) -> str:
+        """What a slope is per, in words."""
+        if all((scale == 1).all() for _, scale in (self.features.inner, self.features.outer)):
+            return "per unit of column j"
+        return "per standard deviation of column j, or between its values if it has two"
 
     @property
     def coords(self) -> dict[str, list[str]]:
