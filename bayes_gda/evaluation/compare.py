@@ -21,6 +21,7 @@ from bayes_gda.evaluation.distances import (
     energy_distance,
     gaussian_kl,
     skewness,
+    thin,
     total_variation,
     wasserstein,
 )
@@ -63,8 +64,8 @@ class PosteriorComparison:
         `sd_ratio` to the reference; `total_variation` of the two marginals with its standard error, and `accuracy`,
         100 (1 − TV) %; `wasserstein` in reference sd; `skewness` with its standard error.
     joint
-        One row per method: `kl`, KL(method ‖ reference) of the Gaussians with their moments, and `kl_noise`, what equal
-        distributions would have; `energy_distance`, `energy_noise` (what 95 % of equal distributions stay below) and
+        One row per method: `kl`, KL(method ‖ reference) of the Gaussians with their moments, from equally many draws
+        of each, `kl_noise`, what equal distributions would have, and `kl_excess`, the difference; `energy_distance`, `energy_noise` (what 95 % of equal distributions stay below) and
         `energy_p_value`; `largest_mean_difference_sd` (absolute) and the `parameter` that has it.
     constant
         Parameters that are the same in every draw of every method, such as weights of a reference class; not in the
@@ -105,10 +106,14 @@ class PosteriorComparison:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scalar:
-    """Draws (S,) of one parameter by one method, chain after chain, with their effective number, mean and sd."""
+    """Draws (S,) of one parameter by one method, chain after chain, with their effective number, mean and sd.
+
+    `distinct` is the effective number of draws as far as repetitions alone go.
+    """
 
     draws: Floats
     ess: float
+    distinct: float
     mean: float
     sd: float
 
@@ -146,6 +151,8 @@ def compare_posteriors(
         for method, own_draws in draws.items()
     }
     reference_scalars = scalars_of[reference]
+    # The divergence grows with noise, so that a method with fewer draws would look worse: all have as many.
+    equal = min(len(scalar.draws) for own_scalars in scalars_of.values() for scalar in own_scalars.values())
     rows, joint = {}, []
     for method, own_scalars in scalars_of.items():
         # Covariances hold the same draws twice; what was compared once is not compared again.
@@ -155,7 +162,7 @@ def compare_posteriors(
             if pair not in columns_of:
                 columns_of[pair] = _compare_scalar(scalar, reference_scalars[label])
             rows[method, label] = columns_of[pair]
-        joint.append(_compare_jointly(own_scalars, reference_scalars))
+        joint.append(_compare_jointly(own_scalars, reference_scalars, equal))
     index = pd.MultiIndex.from_tuples(list(rows), names=["method", "parameter"])
     parameters = pd.DataFrame(list(rows.values()), index=index, columns=list(PARAMETER_COLUMNS))
     joint_table = pd.DataFrame(joint, index=pd.Index(list(scalars_of), name="method"))
@@ -287,16 +294,23 @@ def _summarise_draws(x: Floats, summaries: dict[tuple[tuple[int, ...], bytes], _
     key = x.shape, x.tobytes()
     if key not in summaries:
         constant = _is_constant([x])
-        ess, sd = (float(x.size), 0.0) if constant else (_effective_draws(x), float(x.std(ddof=1)))
-        summaries[key] = _Scalar(x.ravel(), ess, float(x.mean()), sd)
+        distinct = _distinct_draws(x)
+        ess, sd = (float(x.size), 0.0) if constant else (_effective_draws(x, distinct), float(x.std(ddof=1)))
+        summaries[key] = _Scalar(x.ravel(), ess, float(x.size) if constant else distinct, float(x.mean()), sd)
     return summaries[key]
 
 
-def _effective_draws(x: Floats) -> float:
+def _distinct_draws(x: Floats) -> float:
+    """Return (Σc)²/Σc², the effective number of draws with multiplicities c."""
+    count = np.unique(x, return_counts=True)[1]
+    return float(x.size**2 / (count.astype(float) ** 2).sum())
+
+
+def _effective_draws(x: Floats, distinct: float) -> float:
     """Return the effective number of draws for the mean.
 
-    ArviZ accounts for autocorrelation. It cannot see that resampled posteriors repeat draws in random order: draws with
-    multiplicities c have an effective number of (Σc)²/Σc². The smaller of the two numbers is returned.
+    ArviZ accounts for autocorrelation. It cannot see that resampled posteriors repeat draws in random order, as
+    `distinct` does. The smaller of the two numbers is returned.
     """
     from arviz_stats.base import array
 
@@ -305,8 +319,7 @@ def _effective_draws(x: Floats) -> float:
     ess = float(arviz.ess((x - x.mean()) / x.std(), method="mean"))
     if np.isnan(ess):  # chains of three draws or fewer, in which autocorrelation cannot be seen
         ess = float(x.size)
-    count = np.unique(x, return_counts=True)[1]
-    return min(ess, x.size**2 / float((count.astype(float) ** 2).sum()))
+    return min(ess, distinct)
 
 
 def _compare_scalar(a: _Scalar, b: _Scalar) -> list[float]:
@@ -330,22 +343,24 @@ def _compare_scalar(a: _Scalar, b: _Scalar) -> list[float]:
     ]
 
 
-def _compare_jointly(own_scalars: Mapping[str, _Scalar], reference_scalars: Mapping[str, _Scalar]) -> dict[str, float]:
-    """Return KL divergence and energy distance of the joint distributions of all parameters, with their noise."""
-    columns = ["kl", "kl_noise", "energy_distance", "energy_noise", "energy_p_value"]
+def _compare_jointly(
+    own_scalars: Mapping[str, _Scalar], reference_scalars: Mapping[str, _Scalar], equal: int
+) -> dict[str, float]:
+    """Return KL divergence and energy distance of the joint distributions of all parameters, with their noise.
+
+    The divergence is that of `equal` draws of each, evenly spaced.
+    """
+    columns = ["kl", "kl_noise", "kl_excess", "energy_distance", "energy_noise", "energy_p_value"]
     if own_scalars is reference_scalars:
-        return dict(zip(columns, [0.0, 0.0, 0.0, 0.0, 1.0], strict=True))
-    a, b = (
-        np.column_stack([scalar.draws for scalar in method_scalars.values()])
-        for method_scalars in (own_scalars, reference_scalars)
-    )
+        return dict(zip(columns, [0.0, 0.0, 0.0, 0.0, 0.0, 1.0], strict=True))
+    sides = (own_scalars, reference_scalars)
+    a, b = (np.column_stack([scalar.draws for scalar in side.values()]) for side in sides)
     # Directions differ in what their draws are worth; half of the parameters have more.
-    n, m = (
-        float(np.median([scalar.ess for scalar in method_scalars.values()]))
-        for method_scalars in (own_scalars, reference_scalars)
-    )
+    n, m = (float(np.median([scalar.ess for scalar in side.values()])) for side in sides)
+    distinct = [float(np.median([scalar.distinct for scalar in side.values()])) for side in sides]
     energy = energy_distance(a, b, ess=(n, m))
-    figures = [*gaussian_kl(a, b, ess=(n, m)), energy.value, energy.noise, energy.p_value]
+    kl, noise = gaussian_kl(thin(a, equal), thin(b, equal), ess=(min(distinct[0], equal), min(distinct[1], equal)))
+    figures = [kl, noise, kl - noise, energy.value, energy.noise, energy.p_value]
     return dict(zip(columns, figures, strict=True))
 
 

@@ -108,6 +108,23 @@ def test_the_mcse_is_arvizs_and_judges_autocorrelated_draws_fairly():
     assert table.joint.loc["mcmc", "kl"] < 5 * table.joint.loc["mcmc", "kl_noise"]
 
 
+def test_equal_posteriors_are_at_no_distance_beyond_chance_whatever_their_draws():
+    """Of a slow chain, of independent draws, and of 16 000 of them, which must not look better for their number."""
+    excess, level = [], []
+    for s in range(10):
+        slow = weights(autoregressive(0.7, 4, 1000, 6, seed=s)[:, :2])
+        trees = {"mcmc": slow, "laplace": weights(normal(S, 2, seed=80 + s)), "corrected": weights(normal(4 * S, 2))}
+        joint = compare_posteriors(trees | {"exact": weights(normal(S, 2, seed=90 + s))}).joint
+        assert (joint["kl_excess"] == joint["kl"] - joint["kl_noise"]).all()
+        excess.append(joint["kl_excess"].to_numpy())
+        level.append(joint["kl_noise"].to_numpy())
+    mean, error = np.mean(excess, axis=0), np.std(excess, axis=0) / np.sqrt(10)
+    assert (np.abs(mean) <= 3 * error).all()
+    slow, even, many, _ = np.mean(level, axis=0)
+    assert many == pytest.approx(even, rel=0.15)  # thinned to as many draws
+    assert slow > 2 * even
+
+
 def test_resampled_draws_count_for_what_they_are_worth():
     """400 distinct draws, ten times each, look like 4000 independent ones to an autocorrelation."""
     table = compare_posteriors({"exact": weights(normal(S, 2)), "corrected": weights(resampled(400, seed=4))})
