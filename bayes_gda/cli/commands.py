@@ -76,6 +76,7 @@ def report(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    tolerance: o.Tolerance = 0.01,
 ) -> None:
     """Write a report on DATA: conclusions, diagnostics, calibration, decisions, comparison of models."""
     from pathlib import Path
@@ -99,6 +100,7 @@ def report(
         "draws": draws,
         "chains": chains,
         "random_seed": seed,
+        "tolerance": tolerance,
         "data_name": data,
         "target": target,
         "table_options": _options(target, categorical, drop, missing).words(),
@@ -139,6 +141,7 @@ def fit(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    tolerance: o.Tolerance = 0.01,
     batches: o.InBatches = False,
     cluster: o.Cluster = None,
 ) -> None:
@@ -149,7 +152,7 @@ def fit(
     from bayes_gda.store import save
 
     model_names([model], "--model")
-    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree)
+    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance)
     options = _options(target, categorical, drop, missing)
     if batches or cluster is not None or tables.in_batches(data):
         made = tables.fit_table(model, data, options, how, cluster)
@@ -245,6 +248,7 @@ def compare(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    tolerance: o.Tolerance = 0.01,
 ) -> None:
     """Compare models on DATA: leave-one-out with stacking weights, held-out rows, evidence, and what they say."""
     from bayes_gda.cli.inputs import model_names
@@ -254,7 +258,7 @@ def compare(
     from bayes_gda.cli import fits, scores
     from bayes_gda.families.base import default_families
 
-    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed)
+    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
     names = chosen or tuple(family.name for family in default_families(rows.K, gaps=rows.has_missing))
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
         result = scores.compare(rows, names, size, how, advance)
