@@ -1,6 +1,10 @@
 """The errors that reach a user, each one line: what is wrong, the value received, the remedy."""
 
+import warnings
+from pathlib import Path
 from typing import Any
+
+_PACKAGE = str(Path(__file__).resolve().parent)
 
 
 class BayesGDAError(Exception):
@@ -48,6 +52,11 @@ class ConvergenceError(BayesGDAError, RuntimeError):
 
 class InferenceWarning(UserWarning):
     """The fast answer is not good enough here; the message says what was done instead, or what to do."""
+
+
+def warn_user(message: str) -> None:
+    """Give an `InferenceWarning` that points to the line of the user."""
+    warnings.warn(message, InferenceWarning, skip_file_prefixes=(_PACKAGE,), stacklevel=2)
 
 
 def one_line(text: str) -> str:

@@ -77,6 +77,7 @@ def report(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    tolerance: o.Tolerance = 0.01,
 ) -> None:
     """Write a report on DATA: conclusions, diagnostics, calibration, decisions, comparison of models."""
     from pathlib import Path
@@ -100,6 +101,7 @@ def report(
         "draws": draws,
         "chains": chains,
         "random_seed": seed,
+        "tolerance": tolerance,
         "data_name": data,
         "target": target,
         "table_options": _options(target, categorical, drop, missing).words(),
@@ -140,6 +142,7 @@ def fit(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    tolerance: o.Tolerance = 0.01,
     batches: o.InBatches = False,
     cluster: o.Cluster = None,
 ) -> None:
@@ -150,7 +153,7 @@ def fit(
     from bayes_gda.store import save
 
     model_names([model], "--model")
-    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree)
+    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance)
     options = _options(target, categorical, drop, missing)
     if batches or cluster is not None or tables.in_batches(data):
         made = tables.fit_table(model, data, options, how, cluster)
@@ -246,6 +249,7 @@ def compare(
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
     seed: o.Seed = 0,
+    tolerance: o.Tolerance = 0.01,
 ) -> None:
     """Compare models on DATA: leave-one-out with stacking weights, held-out rows, evidence, and what they say."""
     from bayes_gda.cli.inputs import model_names
@@ -255,7 +259,7 @@ def compare(
     from bayes_gda.cli import fits, scores
     from bayes_gda.families.base import default_families
 
-    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed)
+    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
     names = chosen or tuple(family.name for family in default_families(rows.K, gaps=rows.has_missing))
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
         result = scores.compare(rows, names, size, how, advance)

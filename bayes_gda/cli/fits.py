@@ -1,8 +1,9 @@
 """Fitting a model by its name, and what is known of a fitted one."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from bayes_gda.checks import inside_unit
 from bayes_gda.cli.inputs import labels_of
 from bayes_gda.cli.outputs import number, sampler_bars, show, show_facts, show_table, show_verdict
 from bayes_gda.cli.shell import check_interrupted, in_options
@@ -12,6 +13,7 @@ from bayes_gda.estimators import estimator_of
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.families.base import family_names, get_family
 from bayes_gda.families.gaussian.continuum import Continuum
+from bayes_gda.methods.ladder import TOLERANCE
 from bayes_gda.methods.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ class FitOptions:
         Draws of each chain, number of chains, seed of all draws.
     prior_scale, degree
         Of regressions only; None for the defaults.
+    tolerance
+        How far a probability may be off.
     """
 
     inference: str = "auto"
@@ -39,6 +43,10 @@ class FitOptions:
     seed: int = 0
     prior_scale: str | None = None
     degree: int | None = None
+    tolerance: float = TOLERANCE
+
+    def __post_init__(self) -> None:
+        inside_unit("--tolerance", self.tolerance, hint=" Use 0.01 for probabilities within one percentage point.")
 
 
 def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
@@ -65,6 +73,7 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
         sampler=how.sampler,
         random_state=how.seed,
         progress=sampler_bars(),
+        tolerance=how.tolerance,
         **options,
     )
     params = estimator.get_params(deep=False)
@@ -146,6 +155,9 @@ def verdict_summary(method: str, verdict: Verdict) -> dict[str, Any]:
         "next_step": in_options(verdict.next_step),
         "pareto_k": verdict.pareto_k,
         "ess_fraction": verdict.ess_fraction,
+        "corrected_k": None if verdict.importance is None else verdict.importance.corrected_k,
+        "shift": None if verdict.shift is None else asdict(verdict.shift),
+        "monte_carlo": None if verdict.monte_carlo is None else asdict(verdict.monte_carlo),
         "diagnostics": None if verdict.diagnosis is None else _figures(verdict.diagnosis),
     }
 
@@ -173,6 +185,8 @@ def show_fit(estimator: BayesianClassifier) -> None:
     elif trust.verdict != "exact":
         facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
         facts["effective share of its draws"] = number(trust.ess_fraction, 2)
+        if trust.verdict == "corrected" and trust.importance is not None:
+            facts["Pareto k̂ of the corrected one"] = number(trust.importance.corrected_k, 2)
     show_facts({name: value for name, value in facts.items() if value != "–"})
     if hasattr(estimator.model_, "continuum"):
         show(estimator.model_.continuum.sentence)

@@ -150,6 +150,16 @@ Seed = Annotated[
         "--seed", metavar="N", min=0, max=2**32 - 1, rich_help_panel=_FIT, help="The same seed gives the same answer."
     ),
 ]
+Tolerance = Annotated[
+    float,
+    typer.Option(
+        "--tolerance",
+        metavar="T",
+        rich_help_panel=_FIT,
+        help="How far a probability may be off, between 0 and 1: by the approximation of the posterior, or by two "
+        "Monte Carlo standard errors.",
+    ),
+]
 PriorScale = Annotated[
     str | None,
     typer.Option(

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_gda.checks import Floats
 from bayes_gda.cli.fits import gap_takers, model_name
 from bayes_gda.cli.inputs import Costs
 from bayes_gda.cli.outputs import Advance
@@ -12,6 +13,8 @@ from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.validate import columns_hint
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.estimators.display import warn_of_errors
+from bayes_gda.prediction.monte_carlo import judge_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,17 +141,21 @@ def _measure_next(estimator: BayesianClassifier, X: Any, encoding: Encoding, opt
 
 def _answers(estimator: BayesianClassifier, X: Any, options: PredictOptions, advance: Advance) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
+    errors: list[Any] = []
     for start in range(0, len(X), BLOCK):
         advance(f"row {start + 1} of {len(X)}", start / len(X))
-        parts.append(_answer(estimator, X[start : start + BLOCK], options))
+        some = X[start : start + BLOCK]
+        P, error = estimator.predict_proba(some, return_std_error=True)
+        errors.append(error)
+        parts.append(_answer(estimator, some, P, options))
     if not parts:
         raise DataError("No row is complete; there is nothing to predict. Fill in the missing values.")
+    warn_of_errors(estimator, judge_errors(np.concatenate(errors), estimator.tolerance, "predicted"))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def _answer(estimator: BayesianClassifier, X: Any, options: PredictOptions) -> dict[str, Any]:
+def _answer(estimator: BayesianClassifier, X: Any, P: Floats, options: PredictOptions) -> dict[str, Any]:
     classes = estimator.classes_.tolist()
-    P = estimator.predict_proba(X)
     out: dict[str, Any] = {"prediction": _objects([classes[k] for k in P.argmax(axis=1)])}
     parts = {"p": P}
     if options.prob:

@@ -73,7 +73,7 @@ def _settings(name: str, how: FitOptions) -> Settings:
     # A model that averages over others has one method, whatever the others are asked for.
     asked = "auto" if get_family(name).averages else how.inference
     inference = next(known for known in INFERENCES if known == asked)
-    return Settings(inference, how.draws, how.chains, how.sampler, seed_of(how.seed), sampler_bars())
+    return Settings(inference, how.draws, how.chains, how.sampler, seed_of(how.seed), sampler_bars(), how.tolerance)
 
 
 # ── What is printed ─────────────────────────────────────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_range, check_size
 from bayes_gda.errors import DataError, InferenceWarning
-from bayes_gda.estimators.display import fitted_html
+from bayes_gda.estimators.display import fitted_html, summary_table, warn_of_errors
 from bayes_gda.estimators.tables import source_of
 from bayes_gda.families.base import Family
 from bayes_gda.methods.density import COORDINATES
@@ -26,6 +26,7 @@ from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel
+from bayes_gda.prediction.monte_carlo import judge_errors, probabilities
 from bayes_gda.prediction.shift import ClassPriorEstimate, estimate_class_prior
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     sampler: str
     random_state: Any
     progress: bool | None
+    tolerance: float
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -115,7 +117,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         raise NotImplementedError
 
     def _settings(self, inference: Any, seed: int) -> Settings:
-        return Settings(inference, self.draws, self.chains, self.sampler, seed, self.progress)
+        return Settings(inference, self.draws, self.chains, self.sampler, seed, self.progress, self.tolerance)
 
     def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Any]:
         """Return features and labels as arrays; NaN in X is left for each method to take or to refuse."""
@@ -228,8 +230,11 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
-    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
+    def predict_proba(self, X: Any, class_prior: ArrayLike | None = None, *, return_std_error: bool = False) -> Any:
         """Return the class probabilities (n, K) of rows (n, d), averaged over the posterior.
+
+        Where they are means over draws, and two Monte Carlo standard errors of one exceed the tolerance, an
+        `InferenceWarning` says so, unless the standard errors are asked for.
 
         Parameters
         ----------
@@ -239,8 +244,15 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             (K,) class shares where the predictions are used, in the order of `classes_`, if they differ from those of
             the training rows. None keeps those. The averaged probabilities are reweighed, ∝ p(y=k | x, D) π'_k/π_k,
             and decisions stand on the result; see `bayes_gda.prediction.shift`.
+        return_std_error
+            Whether to return the Monte Carlo standard errors (n, K) too, as a second array: how far other draws would
+            move each probability. They are 0 where probabilities are closed forms.
         """
-        return np.exp(self.predict_log_proba(X, class_prior))
+        P, error = probabilities(self.model_, self._checked(X), class_prior)
+        if return_std_error:
+            return P, error
+        warn_of_errors(self, judge_errors(error, self.tolerance, "predicted"))
+        return P
 
     def predict_log_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
         """Return the logarithms (n, K) of `predict_proba`, accurate also where a probability is tiny."""
@@ -352,23 +364,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         prob
             Posterior probability of the interval.
         """
-        import pandas as pd
-
-        from bayes_gda.methods.diagnostics import scalars
-
-        if not 0 < prob < 1:
-            raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")
-        low, high = (1 - prob) / 2, (1 + prob) / 2
-        lines = {
-            name: [x.mean(), x.std(ddof=1), *np.quantile(x, [low, high])]
-            for name, x in scalars(self.posterior_["posterior"].to_dataset()).items()
-        }
-        columns = ["mean", "sd", f"{100 * low:g}%", f"{100 * high:g}%"]
-        table = pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis("parameter")
-        diagnosis = self.trust_.diagnosis
-        if diagnosis is not None:
-            table = table.join(diagnosis.table[["ess_bulk", "ess_tail", "r_hat"]])
-        return table
+        return summary_table(self, prob)
 
     def save(self, path: "str | PathLike[str]") -> None:
         """Write the fitted model to one file, which `bayes_gda.store.load` reads; nothing is pickled."""

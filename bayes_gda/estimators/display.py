@@ -1,4 +1,4 @@
-"""A fitted model as a small HTML table for notebooks; all text that a user may have chosen is escaped."""
+"""What an estimator shows of a fitted model: a table of parameters, HTML for notebooks, a warning of rough draws."""
 
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -6,12 +6,48 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_gda.display import verdict_html
+from bayes_gda.errors import DataError, warn_user
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayes_gda.estimators.base import BayesianClassifier
+    from bayes_gda.prediction.monte_carlo import MonteCarlo
 
 # Class labels that are listed before the rest is counted.
 LISTED = 10
+
+
+def summary_table(estimator: "BayesianClassifier", prob: float) -> "pd.DataFrame":
+    """Return mean, sd, a central interval that holds `prob`, and ESS and R-hat if they were sampled, by parameter."""
+    import pandas as pd
+
+    from bayes_gda.methods.diagnostics import scalars
+
+    if not 0 < prob < 1:
+        raise DataError(f"`prob` must lie between 0 and 1; got {prob:g}. Use 0.9 for 90 %.")
+    low, high = (1 - prob) / 2, (1 + prob) / 2
+    lines = {
+        name: [x.mean(), x.std(ddof=1), *np.quantile(x, [low, high])]
+        for name, x in scalars(estimator.posterior_["posterior"].to_dataset()).items()
+    }
+    columns = ["mean", "sd", f"{100 * low:g}%", f"{100 * high:g}%"]
+    table = pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis("parameter")
+    diagnosis = estimator.trust_.diagnosis
+    if diagnosis is not None:
+        table = table.join(diagnosis.table[["ess_bulk", "ess_tail", "r_hat"]])
+    return table
+
+
+def warn_of_errors(estimator: "BayesianClassifier", error: "MonteCarlo") -> None:
+    """Warn if Monte Carlo errors of predicted probabilities exceed the tolerance, with the draws that would mend it."""
+    if error.within:
+        return
+    # The weights limit a corrected posterior. Sampled draws of a probability p have a variance of p(1 − p) ≤ ¼ each.
+    weighted = estimator.inference_ == "corrected"
+    draws = -(-int(1 / error.tolerance**2) // estimator.chains) if weighted else error.draws_needed(estimator.draws)
+    how = f"inference='mcmc' and draws={draws}" if weighted else f"draws={draws}"
+    warn_user(f"{error.sentence} Fit with {how}, or set a larger tolerance.")
 
 
 def fitted_html(estimator: "BayesianClassifier") -> str:

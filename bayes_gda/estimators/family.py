@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.families.base import Family, get_family
 from bayes_gda.families.drawn import DrawnModel
-from bayes_gda.methods.ladder import Inference
+from bayes_gda.methods.ladder import TOLERANCE, Inference
 
 
 class FamilyClassifier(BayesianClassifier):
@@ -26,6 +26,9 @@ class FamilyClassifier(BayesianClassifier):
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer.
     progress
         Whether MCMC shows a bar; None shows it on a terminal.
+    tolerance
+        How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
+        two Monte Carlo standard errors where it is a mean over draws.
 
     Attributes
     ----------
@@ -53,6 +56,7 @@ class FamilyClassifier(BayesianClassifier):
         sampler: str = "pymc",
         random_state: Any = 0,
         progress: bool | None = False,
+        tolerance: float = TOLERANCE,
     ) -> None:
         self.family = family
         self.inference = inference
@@ -61,6 +65,7 @@ class FamilyClassifier(BayesianClassifier):
         self.sampler = sampler
         self.random_state = random_state
         self.progress = progress
+        self.tolerance = tolerance
 
     def _family(self, K: int) -> type[Family]:
         return get_family(self.family)

@@ -8,7 +8,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
 from bayes_gda.families.gaussian.novelty import Novelty, detect_novelty
-from bayes_gda.methods.ladder import Inference
+from bayes_gda.methods.ladder import TOLERANCE, Inference
 from bayes_gda.priors import LKJ, NIG, NIW
 
 
@@ -25,6 +25,7 @@ class _Gaussian(Streaming):
         sampler: str = "pymc",
         random_state: Any = 0,
         progress: bool | None = False,
+        tolerance: float = TOLERANCE,
     ) -> None:
         self.inference = inference
         self.prior = prior
@@ -33,6 +34,7 @@ class _Gaussian(Streaming):
         self.sampler = sampler
         self.random_state = random_state
         self.progress = progress
+        self.tolerance = tolerance
 
     def novelty(self, X: Any, false_alarm: float = 0.01) -> Novelty:
         """Say which rows (n, d) are like nothing that the model has seen: far out for every class.
@@ -93,6 +95,9 @@ class BayesianLDA(_Gaussian):
         time.
     progress
         Whether MCMC shows a bar; None shows it on a terminal.
+    tolerance
+        How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
+        two Monte Carlo standard errors where it is a mean over draws.
 
     Attributes
     ----------
@@ -146,6 +151,9 @@ class BayesianQDA(_Gaussian):
         time.
     progress
         Whether MCMC shows a bar; None shows it on a terminal.
+    tolerance
+        How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
+        two Monte Carlo standard errors where it is a mean over draws.
 
     Attributes
     ----------
@@ -199,6 +207,9 @@ class BayesianNaiveGaussian(_Gaussian):
         time.
     progress
         Whether MCMC shows a bar; None shows it on a terminal.
+    tolerance
+        How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
+        two Monte Carlo standard errors where it is a mean over draws.
 
     Attributes
     ----------

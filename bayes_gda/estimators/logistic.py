@@ -10,7 +10,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.online import Online
 from bayes_gda.families.linear.family import Linear
-from bayes_gda.methods.ladder import Inference
+from bayes_gda.methods.ladder import TOLERANCE, Inference
 from bayes_gda.missing import COMPLETE, Complete
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -50,6 +50,9 @@ class BayesianLogisticRegression(Online):
         time.
     progress
         Whether MCMC shows a bar; None shows it on a terminal.
+    tolerance
+        How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
+        two Monte Carlo standard errors where it is a mean over draws.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class BayesianLogisticRegression(Online):
         sampler: str = "pymc",
         random_state: Any = 0,
         progress: bool | None = False,
+        tolerance: float = TOLERANCE,
     ) -> None:
         self.inference = inference
         self.prior = prior
@@ -106,6 +110,7 @@ class BayesianLogisticRegression(Online):
         self.sampler = sampler
         self.random_state = random_state
         self.progress = progress
+        self.tolerance = tolerance
 
     def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
         """Return the complete rows of positive weight, or raise if others are not to be dropped."""

@@ -12,7 +12,7 @@ from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum, Grid
 from bayes_gda.families.gaussian.family import RDA
-from bayes_gda.methods.ladder import Inference
+from bayes_gda.methods.ladder import TOLERANCE, Inference
 
 
 class BayesianRDA(Generative):
@@ -71,6 +71,7 @@ class BayesianRDA(Generative):
     inference: Inference = "exact"
     sampler: str = "pymc"
     progress: bool | None = False
+    tolerance: float = TOLERANCE
     _stored: ClassVar[dict[str, Any]] = {"model_": AveragedClassifier}
 
     def __init__(self, *, draws: int = 1000, chains: int = 4, random_state: Any = 0) -> None:

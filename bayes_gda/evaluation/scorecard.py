@@ -30,6 +30,7 @@ from bayes_gda.methods.ladder import Fit, Settings
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.monte_carlo import MonteCarlo, judge_errors, probabilities
 from bayes_gda.prediction.uncertainty import decisions
 
 if TYPE_CHECKING:
@@ -96,7 +97,12 @@ class Scorecard:
     @classmethod
     def of_estimator(cls, name: str, estimator: Any, train: Dataset, test: Dataset | None) -> Self:
         """Judge a fitted estimator; the classes of the rows are in the order of its `classes_`."""
-        settings = Settings(draws=estimator.draws, chains=estimator.chains, random_seed=estimator.seed_)
+        settings = Settings(
+            draws=estimator.draws,
+            chains=estimator.chains,
+            random_seed=estimator.seed_,
+            tolerance=estimator.tolerance,
+        )
         model: FittedModel = estimator.model_
         return cls(
             name,
@@ -200,6 +206,21 @@ class Scorecard:
     def predictions(self) -> "pd.DataFrame":
         """The table that compares these probabilities with those of the chosen method."""
         return compare_predictions(self.probabilities, reference=self.method)
+
+    @cached_property
+    def monte_carlo(self) -> MonteCarlo | None:
+        """The Monte Carlo errors of the held-out rows' probabilities; None if these are closed forms."""
+        if not self.model.averages_draws:
+            return None
+        error = probabilities(self.model, self._held_out.X)[1]
+        return judge_errors(error, self.settings.tolerance, "held-out")
+
+    def largest_error(self, method: str) -> tuple[float, float]:
+        """Return how far another method's probabilities of held-out rows are off at most, and that one's noise."""
+        P, X = self.probabilities, self._held_out.X
+        errors = [probabilities(self.fitted.models[name], X)[1] for name in (method, self.method)]
+        change = np.abs(P[method] - P[self.method])
+        return float(change.max()), float(np.hypot(*errors).flat[change.argmax()])
 
     # ── Decisions and prior ─────────────────────────────────────────────────────────────────────────────────────────
 

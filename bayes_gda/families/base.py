@@ -42,6 +42,7 @@ from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Exact, Settings
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.monte_carlo import MonteCarlo, judge_errors, probabilities
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -263,6 +264,18 @@ class Family:
         """Numbers of at most `verdict_rows` training rows, spread over all."""
         n = self.data.n
         return np.linspace(0, n - 1, min(self.verdict_rows, n)).round().astype(np.intp)
+
+    @property
+    def looked_at(self) -> str:
+        """Which rows `spread_rows` are, in words that go before `rows`."""
+        n = max(self.rows.n, self.cost_rows)
+        return "training" if len(self.spread_rows) == n else f"of {n} training"
+
+    def monte_carlo(self, model: FittedModel, tolerance: float) -> MonteCarlo | None:
+        """Return the Monte Carlo errors of the rows that the verdict looks at; None if predictions are closed forms."""
+        if not model.averages_draws:
+            return None
+        return judge_errors(probabilities(model, self.data.X[self.spread_rows])[1], tolerance, self.looked_at)
 
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation, or None if that is not offered."""

@@ -12,7 +12,7 @@ from bayes_gda.families.base import Family, family_names, get_family
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.importance.trust import Link
 from bayes_gda.methods.laplace import GaussianPosterior
-from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws
+from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws, in_batches
 from bayes_gda.prediction.shift import normalise_possible
 from bayes_gda.priors import Seed
 
@@ -78,6 +78,11 @@ class DrawnModel(FittedModel):
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
         """Return log p(y=k | x, D) (n, K), with the class shares (K,) in place of the model's if they are given."""
         return normalise_possible(average_draws(self, self.draws, X, class_prior), "under these class shares")
+
+    def batch_means(self, X: Floats) -> tuple[Floats, Floats] | None:
+        """Return the log means (B, n, K) of the terms over batches of the draws, and the batches' shares (B,)."""
+        S = len(next(iter(self.draws.values())))
+        return in_batches(S, lambda b: average_draws(self, {name: x[b] for name, x in self.draws.items()}, X))
 
     def check_whole(self) -> None:
         """Raise `StoreError` unless the parts of a model from a file fit each other."""

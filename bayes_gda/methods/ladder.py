@@ -13,15 +13,15 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError
+from bayes_gda.checks import inside_unit
+from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError, warn_user
 from bayes_gda.methods.importance.at_once import assess_at_once, first_look
 from bayes_gda.methods.importance.refine import refine
-from bayes_gda.methods.importance.trust import assess
+from bayes_gda.methods.importance.trust import assess, decide_verdict
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.methods.verdict import Verdict
@@ -49,7 +49,6 @@ EXACT = "The prior is conjugate: nothing is approximated."
 SAMPLE = "Sample the posterior: inference='mcmc'."
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
 SAMPLE_PART = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."
-_PACKAGE = str(Path(__file__).resolve().parents[1])
 
 # Opens a stage of the work by its name, such as a clock's.
 Stage = Callable[[str], AbstractContextManager[Any]]
@@ -70,7 +69,8 @@ class Settings:
     progress
         Whether to show a bar; None shows it on a terminal.
     tolerance
-        How far a probability may be off for the verdict `trusted`.
+        How far a probability may be off, between 0 and 1: by the posterior's approximation for the verdict `trusted`,
+        and by two Monte Carlo standard errors of draws.
     """
 
     inference: Inference = "auto"
@@ -88,6 +88,7 @@ class Settings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise DataError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
+        inside_unit("tolerance", self.tolerance, hint=" Use 0.01 for probabilities within one percentage point.")
 
     @property
     def size(self) -> int:
@@ -198,9 +199,9 @@ def fit(family: "Family", settings: Settings) -> Fit:
         return fast
     if asked == "laplace" or not family.can_sample:
         kept = "" if family.can_sample else " The Laplace approximation is kept."
-        _warn(f"{fast.verdict.reason}{kept} {fast.verdict.next_step}" if kept else str(fast.verdict))
+        warn_user(f"{fast.verdict.reason}{kept} {fast.verdict.next_step}" if kept else str(fast.verdict))
         return fast
-    _warn(f"{fast.verdict.reason} Sampling the posterior by MCMC instead.")
+    warn_user(f"{fast.verdict.reason} Sampling the posterior by MCMC instead.")
     return _sampled(fast, settings)
 
 
@@ -250,7 +251,7 @@ def _choose_best(models: dict[str, FittedModel], weighing: Verdict, diagnosis: "
         return "exact"
     if diagnosis is not None and (diagnosis.verdict != "bad" or len(models) == 1):
         return "mcmc"
-    if weighing.verdict == "corrected":
+    if weighing.verdict != "trusted" and "corrected" in models:
         return "corrected"
     if models:
         return "laplace" if "laplace" in models else "mcmc"
@@ -259,30 +260,32 @@ def _choose_best(models: dict[str, FittedModel], weighing: Verdict, diagnosis: "
 
 def verify(family: "Family", gaussian: GaussianPosterior, settings: Settings) -> Verdict:
     """Weigh a Gaussian against the posterior, by the probabilities of training rows; a verdict in any case."""
-    seed = settings.random_seed
     options: dict[str, Any] = {
-        "predictor": family.predictor(seed),
+        "predictor": family.predictor(settings.random_seed),
         "link": "exact",  # which the predictions use
         "tolerance": settings.tolerance,
-        "random_seed": seed,
+        "random_seed": settings.random_seed,
     }
     try:
-        options["mean"] = lindley_mean(gaussian, family.third_order)
+        start = {"mean": lindley_mean(gaussian, family.third_order)} | options
         if family.single_look:
-            verdict = assess_at_once(family.target, gaussian, **options)
+            verdict = assess_at_once(family.target, gaussian, **start)
         else:
             verdict = _unweighed("")
             if family.cost_rows >= MANY_ROWS:
-                verdict = first_look(family.target, gaussian, **options)
+                verdict = first_look(family.target, gaussian, **start)
             if verdict.verdict != "trusted":
-                verdict = assess(family.target, gaussian, **options)
+                verdict = assess(family.target, gaussian, **start)
     except ConvergenceError as error:
         return _unweighed(_sentence(error))
-    return (
-        verdict
-        if verdict.verdict != "corrected"
-        else refine(family.target.log_density, verdict, family.cost_rows, seed, at_once=family.single_look)
-    )
+    if verdict.verdict == "corrected":
+        cost = family.cost_rows
+        verdict = refine(family.target, gaussian, verdict, rows=cost, at_once=family.single_look, **options)
+    found = verdict.importance
+    if found is None or found.shift is None:
+        return verdict
+    found = replace(found, shift=replace(found.shift, which=family.looked_at))
+    return Verdict(*decide_verdict(found, settings.tolerance), importance=found)
 
 
 def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed: bool = True) -> Fit:
@@ -314,7 +317,12 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
     if found is not None and (corrected or (every and verdict.verdict == "trusted")):
         size = max(settings.size, CORRECTED_DRAWS)
         models["corrected"] = family.from_coordinates(found.draw(size, random_seed=settings.random_seed))
-    return Fit(family, models, "corrected" if corrected else "laplace", verdict, evidence, gaussian)
+    chosen = "corrected" if corrected else "laplace"
+    if verdict.verdict != "needs-mcmc":
+        verdict = _with_error(verdict, family, models[chosen], settings)
+    if corrected and verdict.monte_carlo is not None and not verdict.monte_carlo.within and family.can_sample:
+        verdict = replace(verdict, verdict="needs-mcmc", next_step=SAMPLE)  # too few draws are effective
+    return Fit(family, models, chosen, verdict, evidence, gaussian)
 
 
 def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
@@ -330,13 +338,25 @@ def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
     diagnosis = diagnose(tree)
     reason, step = " ".join(diagnosis.reasons), " ".join(diagnosis.next_steps)
     if diagnosis.verdict == "bad" and not quiet:
-        _warn(f"The draws cannot be relied upon. {reason} {step}")
+        warn_user(f"The draws cannot be relied upon. {reason} {step}")
     weighed = before.verdict if before.verdict.reason else None
     verdict = Verdict("sampled", reason, step, diagnosis=diagnosis, before=weighed)
+    verdict = _with_error(verdict, family, model, settings)
     evidence = before.evidence
     if "exact" not in evidence and np.isfinite(pair[0]):
         evidence = evidence | {"bridge": pair}
     return Fit(family, before.models | {"mcmc": model}, "mcmc", verdict, evidence, before.gaussian, tree)
+
+
+def _with_error(verdict: Verdict, family: "Family", model: FittedModel, settings: Settings) -> Verdict:
+    """Return the verdict with the Monte Carlo error of the training rows' probabilities, if these rest on draws."""
+    error = family.monte_carlo(model, settings.tolerance)
+    if error is None:
+        return verdict
+    step = verdict.next_step
+    if not error.within and verdict.verdict != "corrected":  # whose weights, not whose number of draws, are the limit
+        step += f" For probabilities within the tolerance, draw more: draws={error.draws_needed(settings.draws)}."
+    return replace(verdict, reason=f"{verdict.reason} {error.sentence}", next_step=step, monte_carlo=error)
 
 
 def _unweighed(reason: str) -> Verdict:
@@ -346,8 +366,3 @@ def _unweighed(reason: str) -> Verdict:
 def _sentence(error: Exception) -> str:
     text = str(error)
     return text if text.endswith(".") else f"{text}."
-
-
-def _warn(message: str) -> None:
-    """Warn, and point to the line of the user."""
-    warnings.warn(message, InferenceWarning, skip_file_prefixes=(_PACKAGE,), stacklevel=2)

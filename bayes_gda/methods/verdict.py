@@ -14,6 +14,7 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.display import Light, verdict_html
+from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.priors import Seed
 
 if TYPE_CHECKING:
@@ -47,6 +48,12 @@ class PredictionShift:
         Share of rows whose most probable class changes.
     error
         Largest Monte Carlo standard error of a corrected probability.
+    largest_error
+        That of the probability with the largest change. The largest of many noisy changes errs upwards.
+    tolerance
+        How far a probability may be off.
+    rows, which
+        How many rows were compared, and of which kind, such as `training`.
     """
 
     largest: float
@@ -57,6 +64,10 @@ class PredictionShift:
     link_typical: float
     flips: float
     error: float
+    largest_error: float = np.nan
+    tolerance: float = np.nan
+    rows: int = 0
+    which: str = "given"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,12 +117,14 @@ class Importance:
         return centered.T @ (centered * np.exp(self.log_weights)[:, None])
 
     def draw(self, size: int, *, random_seed: Seed = None) -> Floats:
-        """Resample equally weighted draws (size, m) of the corrected posterior, by systematic resampling."""
-        rng = np.random.default_rng(random_seed)
-        steps = (rng.random() + np.arange(size)) / size
+        """Resample equally weighted draws (size, m) of the corrected posterior, by systematic resampling.
+
+        The copies of a draw stand next to each other, so that effective sample sizes and batch means count them once.
+        """
+        steps = (np.random.default_rng(random_seed).random() + np.arange(size)) / size
         edges = np.cumsum(np.exp(self.log_weights))
         chosen = np.minimum(np.searchsorted(edges, steps * edges[-1]), len(edges) - 1)
-        return rng.permutation(self.draws[chosen])
+        return self.draws[chosen]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +143,8 @@ class Verdict:
         The diagnosis of sampled draws.
     before
         The verdict on the fast approximation that was tried before sampling.
+    monte_carlo
+        The Monte Carlo errors of the probabilities of training rows, where these are means over sampled draws.
     """
 
     verdict: Word
@@ -138,6 +153,7 @@ class Verdict:
     importance: Importance | None = None
     diagnosis: "Diagnosis | None" = None
     before: "Verdict | None" = None
+    monte_carlo: MonteCarlo | None = None
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason} {self.next_step}"
@@ -147,10 +163,11 @@ class Verdict:
 
     @property
     def light(self) -> Light:
-        """Traffic light of the verdict; of sampled draws that of their diagnosis."""
-        if self.verdict == "sampled" and self.diagnosis is not None:
-            return _DIAGNOSED[self.diagnosis.verdict]
-        return _LIGHTS[self.verdict]
+        """Traffic light of the verdict; of sampled draws that of their diagnosis. Too few draws are amber."""
+        sampled = self.verdict == "sampled" and self.diagnosis is not None
+        light = _DIAGNOSED[self.diagnosis.verdict] if sampled and self.diagnosis else _LIGHTS[self.verdict]
+        rough = self.monte_carlo is not None and not self.monte_carlo.within
+        return "amber" if rough and light == "green" else light
 
     @property
     def pareto_k(self) -> float:

@@ -13,6 +13,7 @@ rows: memory beside the answer does not grow with n.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
@@ -25,6 +26,10 @@ from bayes_gda.linalg import wide_blocks
 from bayes_gda.prediction.normalised import generative_draws
 from bayes_gda.prediction.shift import log_share_ratio
 from bayes_gda.priors import Seed
+
+# Batches of draws whose means tell the error of the mean of all. 50 of them know a standard error to 10 %; of 4000
+# draws each has 80, so that chains whose draws are correlated over 10 of them have their error understated by 6 %.
+BATCHES = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +135,13 @@ class FittedModel:
             out[:, rows] = np.take_along_axis(terms, y[None, rows, None], axis=2)[..., 0]
         return out
 
+    def batch_means(self, X: Floats) -> tuple[Floats, Floats] | None:
+        """Return the log means (B, n, K) of the terms over batches of the stored draws, and the shares (B,) of these.
+
+        Their mean by these shares is what `log_probabilities` normalises. None if predictions are closed forms.
+        """
+        return None
+
     # ── Closed forms, where a model has them ────────────────────────────────────────────────────────────────────────
 
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
@@ -158,6 +170,13 @@ def average_draws(
     for rows in wide_blocks(len(X), S * model.K):
         out[rows] = logsumexp(model.terms_under(class_prior, variables, X[rows]), axis=0) - np.log(S)
     return out
+
+
+def in_batches(S: int, log_mean: Callable[[slice], Floats]) -> tuple[Floats, Floats]:
+    """Return `log_mean` (n, K) of batches of S draws, in their order, (B, n, K), and the batches' shares (B,)."""
+    B = max(1, min(BATCHES, S // 2))  # a batch has two draws at least
+    edges = np.linspace(0, S, B + 1).round().astype(int)
+    return np.stack([log_mean(slice(a, b)) for a, b in pairwise(edges.tolist())]), np.diff(edges) / S
 
 
 def choose_draws(available: int, size: int, random_seed: Seed) -> NDArray[np.intp] | slice:

@@ -30,6 +30,7 @@ from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.methods.diagnostics import Diagnosis, Thresholds
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.methods.verdict import Importance, PredictionShift, Verdict
+from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.store.rules import check
 
@@ -42,6 +43,7 @@ _COMMON: tuple[type, ...] = (
     HierarchicalScale,
     Importance,
     LKJ,
+    MonteCarlo,
     NewtonInfo,
     NIG,
     NIW,
@@ -50,6 +52,12 @@ _COMMON: tuple[type, ...] = (
     Thresholds,
     Verdict,
 )
+
+# Fields that came after the first files of format 3; where one is absent, its default says that it is not known.
+_ADDED: dict[type, set[str]] = {
+    PredictionShift: {"largest_error", "tolerance", "rows", "which"},
+    Verdict: {"monte_carlo"},
+}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -224,10 +232,10 @@ def _decode_dataclass(cls: type, parts: dict[str, Any], arrays: Mapping[str, NDA
     # Names that the classes' own modules import for type checkers only.
     hints = get_type_hints(cls, localns={"Diagnosis": Diagnosis, "pd": pd})
     names = [item.name for item in fields(cls) if item.init]
-    if set(parts) != set(names):
-        wrong = ", ".join(sorted(set(parts) ^ set(names)))
-        raise StoreError(f"`{where}` does not have the fields of {cls.__name__}: {wrong}.")
-    values = {name: decode(parts[name], arrays, f"{where}.{name}") for name in names}
+    wrong = sorted((set(parts) ^ set(names)) - (set(names) & _ADDED.get(cls, set())))
+    if wrong:
+        raise StoreError(f"`{where}` does not have the fields of {cls.__name__}: {', '.join(wrong)}.")
+    values = {name: decode(part, arrays, f"{where}.{name}") for name, part in parts.items()}
     for name, value in values.items():
         check_type(value, hints[name], f"{where}.{name}")
     try:

@@ -7,7 +7,7 @@ All that they are asked of rows X (n, d) they answer of incomplete ones, too: wh
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -26,7 +26,7 @@ from bayes_gda.families.gaussian.lkj import CholeskyBlock, ScalesBlock
 from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw, log_odds_of_draws
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import Block, Parts
-from bayes_gda.prediction.fitted import FittedModel, check_source, choose_draws
+from bayes_gda.prediction.fitted import FittedModel, check_source, choose_draws, in_batches
 from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.prediction.shift import reweigh
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Seed
@@ -158,6 +158,15 @@ class GaussianClassifier(GenerativeClassifier):
     def log_joint(self, X: Floats) -> Floats:
         """Return log p(x, y=k | D) (n, K) of rows (n, d)."""
         return self.log_density(X) + np.log(self.class_shares)
+
+    def batch_means(self, X: Floats) -> tuple[Floats, Floats] | None:
+        """Return `log_joint` (B, n, K) of batches of the draws, and the batches' shares (B,); None if it is exact."""
+        if self.draws is None:
+            return None
+        draws = self.draws
+        return in_batches(
+            len(draws["pi"]), lambda b: replace(self, draws={name: x[b] for name, x in draws.items()}).log_joint(X)
+        )
 
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `pi`, `mu` and `Sigma` or `sigma2` (size, …); of draws that are at hand, as many as asked for."""

@@ -4,7 +4,7 @@ p(y=k | x, D) = ∫ p(y=k | φ(x), w) p(w | D) dw
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from bayes_gda.families.linear import links, softmax_links
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
-from bayes_gda.prediction.fitted import EntropySplit, FittedModel, check_source, choose_draws
+from bayes_gda.prediction.fitted import EntropySplit, FittedModel, check_source, choose_draws, in_batches
 from bayes_gda.prediction.shift import reweigh
 from bayes_gda.priors import Seed
 
@@ -153,6 +153,13 @@ class RegressionClassifier(FittedModel):
             return FittedModel.probability_draws(self, variables, X, class_prior)
         a = self._activations(variables["w"], X)
         return (np.stack([expit(-a), expit(a)], axis=2) if self.binary else np.asarray(softmax(a, axis=2))), None
+
+    def batch_means(self, X: Floats) -> tuple[Floats, Floats] | None:
+        """Return the log means (B, n, K) of probabilities over batches of the draws, and the batches' shares (B,)."""
+        if self.draws is None:
+            return None
+        draws, Phi = self.draws, self.features(X)
+        return in_batches(len(draws), lambda b: replace(self, draws=draws[b], tau=None)._of_draws(Phi))
 
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:
         """Return the exact intervals (n, 2, 2) of a Gaussian posterior of logistic regression, or None."""

@@ -4,20 +4,18 @@ The check of `trust` stops at some 3000 effective draws. With few rows a probabi
 1 under the posterior; its mean then has a standard error of .006, and the largest of many is off by more than .01.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
-from scipy.special import logsumexp
 
-from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
+from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
+from bayes_gda.methods.importance.trust import Link, Predictor, judge_corrected
+from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import Verdict
 
-# Standard error of a probability to aim for: four of them are the tolerance of .01.
-WANTED_ERROR = 0.0025
+# Standard errors of a probability that the tolerance should hold: the largest error of many rows is about so many.
+WANTED_ERRORS = 4.0
 # The most draws, and draws × rows (some 3 s at 16 ns), to spend on it. Few rows, where it matters, allow many draws.
 MOST_DRAWS = 100_000
 MOST_WORK = 200_000_000
@@ -26,16 +24,27 @@ BLOCK = 4000
 
 
 def refine(
-    log_density: Callable[[Floats], Floats], verdict: Verdict, rows: int, random_seed: int, *, at_once: bool = False
+    target: LogDensity,
+    posterior: GaussianPosterior,
+    verdict: Verdict,
+    *,
+    predictor: Predictor,
+    link: Link,
+    tolerance: float,
+    rows: int,
+    random_seed: int,
+    at_once: bool = False,
 ) -> Verdict:
-    """Return the verdict with as many weighted draws as the probabilities need, or as it was if they have enough.
+    """Return the verdict from as many weighted draws as the probabilities need, or as it was if they have enough.
 
     Parameters
     ----------
-    log_density
-        Log target (S,) at points (S, dim).
+    target, posterior
+        The log density that was approximated, and the approximation.
     verdict
         A verdict `corrected`, whose `shift.error` says how rough the probabilities are.
+    predictor, link, tolerance
+        As in `assess`.
     rows
         Rows behind the target, which set the cost of a draw.
     random_seed
@@ -44,10 +53,10 @@ def refine(
         Whether all draws are evaluated in one call, because each is a pass over a table.
     """
     before = verdict.importance
-    if before is None or before.shift is None or before.shift.error <= WANTED_ERROR:
+    if before is None or before.shift is None or WANTED_ERRORS * before.shift.error <= tolerance:
         return verdict
     have = len(before.draws)
-    wanted = have * (before.shift.error / WANTED_ERROR) ** 2
+    wanted = have * (WANTED_ERRORS * before.shift.error / tolerance) ** 2
     size = int(min(wanted, MOST_DRAWS, MOST_WORK / rows))
     if size <= have:
         return verdict
@@ -57,21 +66,9 @@ def refine(
         return verdict
     w, log_q = proposal.draw(size, np.random.default_rng(random_seed))
     block = size if at_once else BLOCK
-    log_p = np.concatenate([log_density(w[i : i + block]) for i in range(0, size, block)])
-    ratios = log_p - log_q
-    log_weights, k, share = smooth(ratios)
-    gain = share * size / (before.corrected_ess_fraction * have)
-    if k >= before.threshold or gain <= 1:
+    log_p = np.concatenate([target.log_density(w[i : i + block]) for i in range(0, size, block)])
+    log_weights, k, share = smooth(log_p - log_q)
+    if k >= before.threshold or share * size <= before.corrected_ess_fraction * have:
         return verdict
-    log_evidence = float(logsumexp(ratios) - np.log(size))
-    refined = replace(
-        before,
-        corrected_k=k,
-        corrected_ess_fraction=share,
-        log_evidence=log_evidence,
-        log_evidence_error=float(np.exp(ratios - log_evidence).std() / np.sqrt(size)),
-        shift=replace(before.shift, error=before.shift.error / np.sqrt(gain)),
-        draws=w,
-        log_weights=log_weights,
-    )
-    return replace(verdict, importance=refined)
+    raw = before.pareto_k, before.ess_fraction, before.threshold
+    return judge_corrected(posterior, raw, (w, log_p - log_q, log_weights, k, share), predictor, tolerance, link)

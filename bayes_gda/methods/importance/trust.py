@@ -31,6 +31,7 @@ from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import Importance, PredictionShift, Verdict, Word
+from bayes_gda.prediction.monte_carlo import ERRORS, small
 from bayes_gda.priors import Seed
 
 # The predictive integral behind the probabilities that are judged: (nearly) exact, or the probit approximation.
@@ -120,7 +121,20 @@ def judge(
 ) -> Verdict:
     """Return the verdict on an approximation, given its own log ratios and the corrected draws with theirs."""
     _, pareto_k, ess = smooth(raw_ratios)
-    threshold = min(1 - 1 / np.log10(len(raw_ratios)), 0.7)
+    threshold = float(min(1 - 1 / np.log10(len(raw_ratios)), 0.7))
+    return judge_corrected(posterior, (pareto_k, ess, threshold), corrected, predictor, tolerance, link)
+
+
+def judge_corrected(
+    posterior: GaussianPosterior,
+    raw: tuple[float, float, float],
+    corrected: tuple[Floats, Floats, Floats, float, float],
+    predictor: Predictor | None,
+    tolerance: float,
+    link: Link,
+) -> Verdict:
+    """Return the same verdict, given k̂, ESS/S and the limit of k̂ of the approximation's own draws."""
+    pareto_k, ess, threshold = raw
     w, ratios, log_weights, corrected_k, corrected_ess = corrected
     weight = np.exp(log_weights)
     # Not products of BLAS, whose threads would round them by their number.
@@ -128,14 +142,14 @@ def judge(
     sd = np.sqrt(np.einsum("s,sd->d", weight, (w - center) ** 2))
     sd = np.maximum(sd, SMALLEST_SD * posterior.sd)
     mean_shift, sd_ratio = (center - posterior.mean) / sd, posterior.sd / sd
-    shift = None if predictor is None else _compare(predictor, posterior, w, weight, link)
+    shift = None if predictor is None else _compare(predictor, posterior, w, weight, link, tolerance)
     # log (1/S) Σ r_s and, by the delta method, the relative error of that mean.
     log_evidence = float(logsumexp(ratios) - np.log(len(w)))
     relative = np.exp(ratios - log_evidence)
     evidence = Importance(
         pareto_k=pareto_k,
         ess_fraction=ess,
-        threshold=float(threshold),
+        threshold=threshold,
         corrected_k=corrected_k,
         corrected_ess_fraction=corrected_ess,
         log_evidence=log_evidence,
@@ -193,7 +207,7 @@ def weigh(
 
 
 def _compare(
-    predictor: Predictor, posterior: GaussianPosterior, w: Floats, weight: Floats, link: Link
+    predictor: Predictor, posterior: GaussianPosterior, w: Floats, weight: Floats, link: Link, tolerance: float
 ) -> PredictionShift:
     exact, probit = predictor.gaussian(posterior, "exact"), predictor.gaussian(posterior, "probit")
     used = probit if link == "probit" else exact
@@ -204,12 +218,16 @@ def _compare(
         return float(change.max()), float(np.quantile(change, 0.95))
 
     flips = float(np.mean(used.argmax(axis=1) != truth.argmax(axis=1)))
+    furthest = np.unravel_index(np.abs(used - truth).argmax(), used.shape)
     return PredictionShift(
         *largest_and_typical(used, truth),
         *largest_and_typical(exact, truth),
         *largest_and_typical(probit, exact),
         flips,
         float(error.max()),
+        float(error[furthest]),
+        float(tolerance),
+        len(used),
     )
 
 
@@ -218,23 +236,38 @@ def decide_verdict(evidence: Importance, tolerance: float) -> tuple[Word, str, s
     k, ess, threshold, shift = evidence.pareto_k, evidence.ess_fraction, evidence.threshold, evidence.shift
     draws = len(evidence.draws)
     better_k, effective = evidence.corrected_k, evidence.corrected_ess_fraction * draws
-    raw = f"k̂ = {k:.2f}, {100 * ess:.0f} % of the draws effective"
+    after = f"k̂ = {better_k:.2f}, limit {threshold:.2f}; {effective:.0f} of {draws} draws effective"
     if (better_k >= threshold and ess < STEADY) or effective < ENOUGH:
         reason = (
-            f"Even the corrected approximation is far from the posterior (k̂ = {better_k:.2f}, {effective:.0f} of "
-            f"{draws} draws effective), so nothing here measures its error."
+            f"Even the corrected approximation is far from the posterior ({after}), so nothing here measures its error."
         )
         return "needs-mcmc", reason, "Sample the posterior: inference='mcmc'."
     moved, steady = float(np.abs(evidence.mean_shift).max()), k < threshold or ess >= STEADY
     if shift is None:
         spread = float(np.abs(np.log(evidence.sd_ratio)).max())
-        good = steady and ess >= SHARE_TOLERANCE and max(moved, spread) <= SHIFT_TOLERANCE
-        what = f"means are off by up to {moved:.2f} posterior sd, spreads by up to {100 * np.expm1(spread):.0f} %"
+        close = ess >= SHARE_TOLERANCE and max(moved, spread) <= SHIFT_TOLERANCE
+        figures = (
+            f"its means are off by up to {moved:.2f} posterior sd and its spreads by up to "
+            f"{100 * np.expm1(spread):.0f} %, with {SHIFT_TOLERANCE:g} sd and "
+            f"{100 * np.expm1(SHIFT_TOLERANCE):.0f} % tolerated"
+        )
     else:
-        good = steady and shift.largest + 2 * shift.error <= tolerance
-        what = f"probabilities are off by up to {shift.largest:.3f} (95 % of rows: {shift.typical:.3f})"
-        what += f" and {100 * shift.flips:.1f} % of decisions flip" if shift.flips else " and no decision flips"
-    if good:
-        return "trusted", f"The fast approximation holds: {what} ({raw}).", "Use it as it is."
-    reason = f"The fast approximation is not close enough: {what} ({raw}). Weighting corrects it."
+        close = shift.largest + ERRORS * shift.error <= tolerance
+        figures = describe_shift(shift)
+    raw = f"k̂ = {k:.2f}, limit {threshold:.2f}; {100 * ess:.0f} % of the draws effective"
+    if close and steady:
+        reason = f"The fast approximation is accurate: {figures}. Its importance weights are reliable ({raw})."
+        return "trusted", reason, "Use it as it is."
+    fault = "inaccurate" if not close else f"not reliable by its own importance weights ({raw})"
+    reason = f"The fast approximation is {fault}: {figures}. Importance weighting corrects it ({after})."
     return "corrected", reason, "Use the corrected posterior, which is at hand; MCMC is not needed."
+
+
+def describe_shift(shift: PredictionShift) -> str:
+    """Return in words how far probabilities are off: by how much, on which rows, and what is tolerated."""
+    flips = f"{100 * shift.flips:.1f} % of decisions flip" if shift.flips else "no decision flips"
+    rows = f"{shift.rows} {shift.which} row{'s' * (shift.rows != 1)}"
+    return (
+        f"the largest error of a probability is {small(shift.largest)} ± {small(shift.largest_error)} on {rows} "
+        f"(tolerance {shift.tolerance:g}; 95 % of the rows: at most {small(shift.typical)}), and {flips}"
+    )

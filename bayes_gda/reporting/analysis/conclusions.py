@@ -14,6 +14,7 @@ from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.families.base import Family
 from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.monte_carlo import MonteCarlo, small
 from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.settings import ReportSettings
 
@@ -185,7 +186,7 @@ def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusi
 def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) -> list[Conclusion]:
     """Say of each model whether its fast approximation can be trusted here; those that are exact share a line."""
     exact = {name: m for name, m in models.items() if m.method == "exact"}
-    found = [_exact(exact)] if exact else []
+    found = [_exact(exact, settings)] if exact else []
     for name, model in models.items():
         if name not in exact:
             estimator = model.fitted.family.estimator
@@ -193,12 +194,14 @@ def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) ->
     return found
 
 
-def _exact(models: Mapping[str, Scorecard]) -> Conclusion:
+def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclusion:
     one = len(models) == 1
     sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
-    tables: list[Any] = [m.predictions for m in models.values()]
-    if moved := [float(t.loc["laplace", "max_change"]) for t in tables if "laplace" in t.index]:
-        sentence += f" Laplace's approximation would move a held-out probability by up to {max(moved):.3f}."
+    if off := {name: m.largest_error("laplace") for name, m in models.items() if "laplace" in m.probabilities}:
+        worst = max(off, key=lambda name: off[name][0])
+        largest, error = (small(figure) for figure in off[worst])
+        rows = f"{len(models[worst].log_probabilities)} held-out rows ({worst}; tolerance {settings.tolerance:g})"
+        sentence += f" The largest error of a probability by Laplace's approximation is {largest} ± {error} on {rows}."
     return Conclusion(_fast(_listed(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
 
 
@@ -242,12 +245,18 @@ def sampler(
     open_ = [n for n in approximate if models[n].fitted.weighing.verdict == "needs-mcmc"]
     ran = {name: d for name, d in diagnoses.items() if d is not None}
     return converged(
-        {name: (d.verdict, " ".join(d.reasons), " ".join(d.next_steps)) for name, d in ran.items()}, open_, settings
+        {name: (d.verdict, " ".join(d.reasons), " ".join(d.next_steps)) for name, d in ran.items()},
+        open_,
+        settings,
+        {name: m.monte_carlo for name, m in models.items() if m.monte_carlo is not None},
     )
 
 
 def converged(
-    verdicts: Mapping[str, tuple[str, str, str]], unresolved: list[str], settings: ReportSettings
+    verdicts: Mapping[str, tuple[str, str, str]],
+    unresolved: list[str],
+    settings: ReportSettings,
+    errors: Mapping[str, MonteCarlo],
 ) -> Conclusion:
     """Give the light of the worst diagnosis.
 
@@ -259,8 +268,12 @@ def converged(
         Models that need MCMC and did not get it.
     settings
         What a new run would change.
+    errors
+        Monte Carlo errors of held-out probabilities that rest on draws, by model.
     """
     topic = "Did the sampler converge?"
+    worst = max(errors, key=lambda name: errors[name].largest) if errors else ""
+    noise, rough = (f" {worst}: {errors[worst].sentence}", not errors[worst].within) if errors else ("", False)
     if not verdicts:
         if unresolved:
             return Conclusion(
@@ -271,7 +284,8 @@ def converged(
                 settings.command("report"),
             )
         sentence = "MCMC was left out; exact posteriors and checked approximations stand in for it."
-        return Conclusion(topic, "green", sentence, "Make a full report to see them confirmed by MCMC.")
+        step, call = "Make a full report to see them confirmed by MCMC.", settings.command("report")
+        return Conclusion(topic, "amber" if rough else "green", f"{sentence}{noise}", step, call if rough else "")
     more = ("--draws", str(2 * settings.draws), "--chains", str(max(4, settings.chains)))
     levels: tuple[tuple[str, Light], ...] = (("bad", "red"), ("caution", "amber"))
     for level, light in levels:
@@ -282,7 +296,11 @@ def converged(
             what = "The draws cannot be used" if light == "red" else "A limit is passed"
             command = settings.command("report", "--models", ",".join(hit), *more)
             return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)
-    ok = f"All chains of {_listed(list(verdicts))} agree, with enough effective draws and no divergences."
+    ok = f"All chains of {_listed(list(verdicts))} agree, with enough effective draws and no divergences.{noise}"
+    if rough:
+        needed = ("--draws", str(errors[worst].draws_needed(settings.draws)), "--chains", str(settings.chains))
+        command = settings.command("report", "--models", worst, *needed)
+        return Conclusion(topic, "amber", ok, "For probabilities within the tolerance, draw more.", command)
     return Conclusion(topic, "green", ok, "Use the draws as they are.")
 
 

@@ -13,7 +13,7 @@ from bayes_gda.checks import Floats, finite
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.families.base import Family, default_families, family_names, get_family
-from bayes_gda.methods.ladder import Settings, seed_of
+from bayes_gda.methods.ladder import TOLERANCE, Settings, seed_of
 
 # Called with the name of the stage that begins, and the share of the work that is done.
 Progress = Callable[[str, float], None]
@@ -42,6 +42,8 @@ class ReportSettings:
         Which NUTS, draws of each chain, and the number of chains; other methods draw as many altogether.
     random_seed
         Of the split and of all draws.
+    tolerance
+        How far a probability may be off, between 0 and 1.
     progress
         Called with the name of each stage and the share of the work done before it.
     data_name, target
@@ -59,6 +61,7 @@ class ReportSettings:
     draws: int = 1000
     chains: int = 4
     random_seed: int = 0
+    tolerance: float = TOLERANCE
     progress: Progress = _silent
     data_name: str | None = None
     target: str | None = None
@@ -79,6 +82,7 @@ class ReportSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise DataError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
+        self.ladder()  # which checks the tolerance
 
     @property
     def size(self) -> int:
@@ -103,7 +107,7 @@ class ReportSettings:
     def ladder(self) -> Settings:
         """Return how the ladder is to fit: with the seed that an estimator has for the same `random_state`."""
         seed = seed_of(self.random_seed)
-        return Settings("auto", self.draws, self.chains, self.sampler, seed)
+        return Settings("auto", self.draws, self.chains, self.sampler, seed, tolerance=self.tolerance)
 
     def cost_matrix(self, K: int) -> Floats:
         """Return the costs (A, K), checked; 0 for the right class and 1 for another by default."""
@@ -131,6 +135,8 @@ class ReportSettings:
         options += ["--quick"] if self.quick else ["--draws", str(self.draws), "--chains", str(self.chains)]
         if self.sampler != "pymc" and not self.quick:
             options += ["--sampler", self.sampler]
+        if self.tolerance != TOLERANCE:
+            options += ["--tolerance", f"{self.tolerance:g}"]
         if self.costs is not None:
             options += ["--cost", "COSTS"]
         return self.command("report", "--test-size", f"{self.test_size:g}", "--seed", str(self.random_seed), *options)

@@ -6,6 +6,7 @@ Tables are lists of rows, so that a number's address (`comparison.loo.0.elpd`) n
 import math
 import platform
 from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from bayes_gda._version import __version__
 from bayes_gda.evaluation.compare import compare_evidence
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
+from bayes_gda.methods.ladder import TOLERANCE
 from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.conclusions import Conclusion
 from bayes_gda.reporting.analysis.detail import PROB
@@ -148,6 +150,7 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "evidence": _evidence(model),
         "predictions": records(model.predictions, "method"),
         "predictions_reference": model.method,
+        "monte_carlo": None if model.monte_carlo is None else asdict(model.monte_carlo),
         "loo": {"reason": model.loo.reason, "next_step": model.loo.next_step, "bad": model.loo.n_bad},
     }
     return out | {"posterior": _posterior(model)}
@@ -360,6 +363,8 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
     if settings.models is not None:
         options.insert(0, f"models={tuple(settings.models)!r}")
     options += [f"test_size={settings.test_size!r}", f"random_seed={settings.random_seed}"]
+    if settings.tolerance != TOLERANCE:
+        options.append(f"tolerance={settings.tolerance!r}")
     packages = [
         {"package": "bayes_gda", "version": __version__},
         {"package": "Python", "version": platform.python_version()},
@@ -371,6 +376,7 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
         "command": settings.own_command(),
         "python": f"write_report(data, out, settings=ReportSettings({', '.join(options)}))",
         "seed": settings.random_seed,
+        "tolerance": settings.tolerance,
         "sampler": None if settings.quick else settings.sampler,
         "fingerprint": analysis.data.fingerprint,
         "test_fingerprint": analysis.test.fingerprint,

@@ -122,8 +122,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("parameters", "parameters", "int", "free parameters"),
         Column("method", "fitted by", "text", "what the predictions of this report rest on"),
         Column("verdict", "fast answer", "text", "verdict on Laplace's approximation"),
-        Column("pareto_k", "k̂", "f2", "below 0.7 weighting can correct the approximation"),
+        Column("pareto_k", "k̂", "f2", "of the approximation's own weights; good below 0.7"),
         Column("ess_fraction", "effective", "pct", "share of the approximation's draws that count"),
+        Column("corrected_k", "k̂, corrected", "f2", "of the corrected posterior; reliable below 0.7"),
     ),
     "sampling": (
         Column("model", "model"),

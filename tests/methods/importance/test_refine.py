@@ -1,6 +1,7 @@
 """More weighted draws say the same with less noise."""
 
 import numpy as np
+import pytest
 from scipy.integrate import quad
 from scipy.special import expit
 from scipy.stats import norm
@@ -17,14 +18,21 @@ from bayes_gda.priors import Normal
 PHI, Y, PRIOR = np.array([[0.5], [1.0], [2.0]]), np.array([0.0, 1.0, 1.0]), Normal(scale=2.0)
 
 
-def test_refined_draws_have_the_quadratures_evidence_and_probabilities(monkeypatch):
+def weighed(tolerance):
     target = LogisticTarget(PHI, Y, PRIOR)
-    trust = assess(target, regression_laplace(target), predictor=BinaryPredictor(PHI), tolerance=0.0)
-    assert refine(target.log_density, trust, 3, 0) is trust or trust.shift.error > module.WANTED_ERROR
-    monkeypatch.setattr(module, "WANTED_ERROR", trust.shift.error / 4)
-    refined = refine(target.log_density, trust, 3, 0)
+    posterior = regression_laplace(target)
+    options = {"predictor": BinaryPredictor(PHI), "link": "exact", "tolerance": tolerance}
+    return target, posterior, assess(target, posterior, **options), options | {"random_seed": 0, "rows": 3}
+
+
+def test_refined_draws_have_the_quadratures_evidence_and_probabilities():
+    _, _, rough, _ = weighed(0.01)
+    tolerance = rough.shift.error  # four standard errors of which are to be within
+    target, posterior, trust, options = weighed(tolerance)
+    refined = refine(target, posterior, trust, **options)
     assert len(refined.importance.draws) > 10 * len(trust.importance.draws)
-    assert refined.shift.error < trust.shift.error / 2
+    assert module.WANTED_ERRORS * refined.shift.error == pytest.approx(tolerance, rel=0.1)
+    assert refine(target, posterior, trust, **options | {"tolerance": 4.1 * trust.shift.error}) is trust
 
     def joint(w):
         a = PHI[:, 0] * w
@@ -33,13 +41,16 @@ def test_refined_draws_have_the_quadratures_evidence_and_probabilities(monkeypat
     evidence = quad(joint, -30, 30, limit=200)[0]
     assert abs(refined.log_evidence - np.log(evidence)) < 4 * refined.log_evidence_error
     truth = [quad(lambda w, x=x: expit(x * w) * joint(w), -30, 30, limit=200)[0] / evidence for x in PHI[:, 0]]
-    found, _ = BinaryPredictor(PHI).averaged(refined.importance.draws, np.exp(refined.importance.log_weights))
+    predictor = options["predictor"]
+    found, _ = predictor.averaged(refined.importance.draws, np.exp(refined.importance.log_weights))
     assert np.abs(found[:, 1] - truth).max() < 4 * refined.shift.error
+    # The verdict's figures are those of the refined draws: the error of the Gaussian against quadrature.
+    off = np.abs(predictor.gaussian(posterior, "exact")[:, 1] - truth)
+    assert abs(refined.shift.largest - off.max()) < 4 * refined.shift.largest_error
+    assert abs(refined.shift.largest - off.max()) < abs(trust.shift.largest - off.max())
 
 
-def test_work_is_bounded(monkeypatch):
-    target = LogisticTarget(PHI, Y, PRIOR)
-    trust = assess(target, regression_laplace(target), predictor=BinaryPredictor(PHI), tolerance=0.0)
-    monkeypatch.setattr(module, "WANTED_ERROR", 1e-9)
-    assert len(refine(target.log_density, trust, 3, 0).importance.draws) == module.MOST_DRAWS
-    assert refine(target.log_density, trust, 10**9, 0) is trust
+def test_work_is_bounded():
+    target, posterior, trust, options = weighed(1e-9)
+    assert len(refine(target, posterior, trust, **options).importance.draws) == module.MOST_DRAWS
+    assert refine(target, posterior, trust, **options | {"rows": 10**9}) is trust
