@@ -4,8 +4,10 @@ The sites leave a potential Σ u₃ᵢ(aᵢ − E aᵢ)³/6 and higher orders. A
 
     the third cumulant of an activation     κ₃(a) = −Σᵢ u₃ᵢ Cov(a, aᵢ)³
     its variance ("bubble")                 ½ Σ_{i≠j} u₃ᵢu₃ⱼ Cov(aᵢ, aⱼ)² Cov(a, aᵢ) Cov(a, aⱼ)
+    the log evidence                        (1/12) Σ_{i≠j} u₃ᵢu₃ⱼ Cov(aᵢ, aⱼ)³
 
-and leave its mean as it is: EP has taken that in. With i = j each site's own part of the variance, too.
+and leave its mean as it is: EP has taken in each site's own part of mean and variance (Opper, Paquet & Winther 2013,
+"Perturbative corrections for approximate inference in Gaussian latent variable models").
 
 Both are sums over the rows. With r = max |u₃ᵢ|√vᵢ/τᵢ, neither can be large where every site is nearly Gaussian: since
 Στᵢ Cov(a, aᵢ)² ≤ s², the first is at most r s³, and the second at most ½ r² s² (Schur's product theorem).
@@ -100,13 +102,30 @@ def covariance_change(V: Floats, root: Floats, blocks: Blocks, *, pairs: int = S
     return V @ (T @ T.T - own) @ V / (2 * pairs)
 
 
-def exact_covariance_change(V: Floats, Phi: Floats, third: Floats, squared: Floats) -> Floats:
-    """Return the change of the covariance ΔV (m, m) from all pairs of rows, in O(n²m)."""
-    B, own = Phi @ V, np.einsum("ij,ij->i", Phi @ V, Phi)
-    out = np.zeros(V.shape)
-    for rows in row_blocks(*[len(Phi)] * 2):
+def evidence_change(root: Floats, blocks: Blocks, *, triples: int = SKETCH_PAIRS) -> float:
+    """Return the change of the log evidence, from a sketch in O(nm·triples).
+
+    As for the covariance, with E[Π_{x,y,z} (ψᵢ·x)(ψⱼ·x)] = (ψᵢ·ψⱼ)³ and the terms i = j taken away triple by triple.
+    """
+    XYZ = root @ np.random.default_rng(SKETCH_SEED).standard_normal((len(root), 3 * triples))
+    total, own = np.zeros(triples), 0.0
+    for Phi, third, squared in blocks():
+        A = Phi @ XYZ
+        product = A[:, :triples] * A[:, triples : 2 * triples] * A[:, 2 * triples :]
+        total += third @ product
+        own += float(squared @ np.einsum("ij,ij->i", product, product))
+    return (float(total @ total) - own) / (12 * triples)
+
+
+def exact_changes(V: Floats, Phi: Floats, third: Floats, squared: Floats) -> tuple[Floats, float]:
+    """Return the changes of the covariance (m, m) and of the log evidence from all pairs of rows, in O(n²m)."""
+    n, B = len(Phi), Phi @ V
+    own = np.einsum("ij,ij->i", B, Phi)
+    covariance, evidence = -(B * (squared * own * own)[:, None]).T @ B, -float(squared @ own**3)
+    for rows in row_blocks(n, n):
         G = B[rows] @ Phi.T
-        G *= G
-        G *= third
-        out += (B[rows] * third[rows, None]).T @ (G @ B)
-    return 0.5 * (out - (B * (squared * own * own)[:, None]).T @ B)
+        square = G * G
+        square *= third
+        covariance += (B[rows] * third[rows, None]).T @ (square @ B)
+        evidence += float(third[rows] @ np.einsum("ij,ij->i", square, G))
+    return 0.5 * covariance, evidence / 12

@@ -1,6 +1,7 @@
 """How far the probabilities of Laplace and of EP are off for logistic regression, in closed form."""
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +14,8 @@ from bayes_gda.methods.ep.certificate import (
     Estimate,
     covariance_change,
     estimate_errors,
-    exact_covariance_change,
+    evidence_change,
+    exact_changes,
     third_cumulants,
 )
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -25,7 +27,7 @@ JUDGED = 64
 LEAST_VARIANCE = 0.05
 # Where the bounds of all rows are below this, no sum is formed: a tolerance of .01 is decided by the rest.
 NEGLIGIBLE = 5e-4
-# Up to so many rows per weight all pairs of rows cost no more than the passes of the fit; beyond, the sketch serves.
+# Up to so many rows per weight all pairs of rows are summed; beyond, a sketch serves.
 PAIRED_ROWS = 8
 
 
@@ -68,24 +70,30 @@ class LogisticBeyond:
         root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
         self.V = root @ root.T
         self._root = root
-        self._change: Floats | None = None
+        # All pairs of rows cost no more than the passes of the fit where there are few rows for a weight.
+        self._paired = len(self.Phi) <= PAIRED_ROWS * posterior.dim
 
-    @property
-    def change(self) -> Floats:
-        """ΔV (m, m), by the sketch where there are many rows."""
-        if self._change is None:
-            if len(self.Phi) <= PAIRED_ROWS * self.posterior.dim:
-                self._change = exact_covariance_change(self.V, self.Phi, self.third, self.squared)
-            else:
-                self._change = covariance_change(self.V, self._root, self._blocks)
-        return self._change
+    @cached_property
+    def covariance_change(self) -> Floats:
+        """ΔV (m, m)."""
+        return self._pairs[0] if self._paired else covariance_change(self.V, self._root, self._blocks)
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """EP's log evidence with the change of second order."""
+        change = self._pairs[1] if self._paired else evidence_change(self._root, self._blocks)
+        return self.posterior.log_evidence + change
+
+    @cached_property
+    def _pairs(self) -> tuple[Floats, float]:
+        return exact_changes(self.V, self.Phi, self.third, self.squared)
 
     def probabilities(self, rows: Floats) -> tuple[Floats, Floats, Floats]:
         """Return p (k,) of class 1 for rows (k, m): by EP, with skewness, and with skewness and the other variance."""
         mu = rows @ self.posterior.mean
         s2 = np.einsum("ij,ij->i", rows @ self.V, rows)
         kappa3 = third_cumulants(rows, self.V, self._blocks)
-        changed = np.maximum(s2 + np.einsum("ij,ij->i", rows @ self.change, rows), LEAST_VARIANCE * s2)
+        changed = np.maximum(s2 + np.einsum("ij,ij->i", rows @ self.covariance_change, rows), LEAST_VARIANCE * s2)
         none = np.zeros(len(rows))
         return skewed_sigmoid(mu, s2, none), skewed_sigmoid(mu, s2, kappa3), skewed_sigmoid(mu, changed, kappa3)
 

@@ -129,8 +129,9 @@ class LogisticSites:
         for rows, _, mu, v in activations(self.target.Phi, posterior):
             sites = self._sites(rows, mu, v, 0.0, False)
             third[rows], squared[rows] = sites.third, sites.third_squared
-            known = sites.tau > 0
-            largest = max(largest, float((np.abs(sites.third) * np.sqrt(v) / sites.tau)[known].max(initial=0.0)))
+            # A site without precision, as of a row without weight, has no third derivative either.
+            ratio = np.abs(sites.third) * np.sqrt(v) / np.where(sites.tau > 0, sites.tau, np.inf)
+            largest = max(largest, float(ratio.max(initial=0.0)))
         return third, squared, largest
 
     def _sites(self, rows: slice, mu: Floats, v: Floats, damping: float, first: bool) -> RowSites:

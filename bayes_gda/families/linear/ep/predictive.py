@@ -12,7 +12,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.families.linear.links import MIXTURE_SCALES, MIXTURE_WEIGHTS
 from bayes_gda.linalg import BLOCK_ELEMENTS
 
-# Up to this variance four terms of the expansion in s² are within 3e-7 of the integral, for an eighth of the time.
+# Up to this variance four terms of the expansion in s² are within 6e-7 of the integral, for an eighth of the time.
 SMALL = 0.1
 
 
@@ -32,7 +32,7 @@ def skewed_sigmoid(mu: Floats, s2: Floats, kappa3: Floats) -> Floats:
 
 
 def expected_sigmoid(mu: Floats, s2: Floats) -> Floats:
-    """Return E σ(a) (n,) for Gaussian activations within 3e-7: by an expansion where s² ≤ .1, else the mixture."""
+    """Return E σ(a) (n,) for Gaussian activations within 6e-7: by an expansion where s² ≤ .1, else the mixture."""
     p = expit(mu)
     w = p * (1 - p)
     d, h = 1 - 2 * p, 0.5 * s2
