@@ -37,6 +37,7 @@ NUMPY_ONLY = (
     "methods.bridge",
     "methods.density",
     "methods.differences",
+    "methods.ep",
     "methods.importance",
     "methods.laplace",
     "methods.skew",

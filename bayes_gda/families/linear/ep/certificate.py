@@ -1,0 +1,138 @@
+"""How far the probabilities of Laplace and of EP are off for logistic regression, in closed form."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.families.linear.ep.logistic import LogisticSites, activations
+from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid
+from bayes_gda.linalg import row_blocks, solve_triangular
+from bayes_gda.methods.ep.certificate import (
+    Estimate,
+    covariance_change,
+    estimate_errors,
+    evidence_change,
+    exact_changes,
+    third_cumulants,
+)
+from bayes_gda.methods.laplace import GaussianPosterior
+
+# Rows for which the third cumulants are summed: those with the widest activations near p = ½, where skewness matters
+# most, and as many again evenly spaced.
+JUDGED = 64
+# A variance that the sketch would all but remove stays at this share: beyond, second order says nothing.
+LEAST_VARIANCE = 0.05
+# Where the bounds of all rows are below this, no sum is formed: a tolerance of .01 is decided by the rest.
+NEGLIGIBLE = 5e-4
+# Up to so many rows per weight all pairs of rows are summed; beyond, a sketch serves.
+PAIRED_ROWS = 8
+
+
+class Certificate(NamedTuple):
+    """What is seen of the errors on some rows.
+
+    Parameters
+    ----------
+    gap
+        max |p_Laplace − p_EP|.
+    cert
+        max |p − p_EP|, p with the third cumulant or with the change of variance as well; a bound of it where that is
+        negligible.
+    """
+
+    gap: float
+    cert: float
+
+    @property
+    def estimate(self) -> Estimate:
+        """Estimated largest errors of Laplace and EP."""
+        return estimate_errors(self.gap, self.cert)
+
+
+class LogisticBeyond:
+    """What EP's Gaussian leaves out of a logistic posterior: third cumulants and the change of the covariance.
+
+    Parameters
+    ----------
+    posterior
+        EP's Gaussian.
+    sites
+        Its sites.
+    """
+
+    def __init__(self, posterior: GaussianPosterior, sites: LogisticSites) -> None:
+        self.posterior = posterior
+        self.Phi = sites.target.Phi
+        self.third, self.squared, self.largest = sites.third_derivatives(posterior)
+        root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
+        self.V = root @ root.T
+        self._root = root
+        # All pairs of rows cost no more than the passes of the fit where there are few rows for a weight.
+        self._paired = len(self.Phi) <= PAIRED_ROWS * posterior.dim
+
+    @cached_property
+    def covariance_change(self) -> Floats:
+        """ΔV (m, m)."""
+        return self._pairs[0] if self._paired else covariance_change(self.V, self._root, self._blocks)
+
+    @cached_property
+    def log_evidence(self) -> float:
+        """EP's log evidence with the change of second order."""
+        change = self._pairs[1] if self._paired else evidence_change(self._root, self._blocks)
+        return self.posterior.log_evidence + change
+
+    @cached_property
+    def _pairs(self) -> tuple[Floats, float]:
+        return exact_changes(self.V, self.Phi, self.third, self.squared)
+
+    def probabilities(self, rows: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return p (k,) of class 1 for rows (k, m): by EP, with skewness, and with skewness and the other variance."""
+        mu = rows @ self.posterior.mean
+        s2 = np.einsum("ij,ij->i", rows @ self.V, rows)
+        kappa3 = third_cumulants(rows, self.V, self._blocks)
+        changed = np.maximum(s2 + np.einsum("ij,ij->i", rows @ self.covariance_change, rows), LEAST_VARIANCE * s2)
+        none = np.zeros(len(rows))
+        return skewed_sigmoid(mu, s2, none), skewed_sigmoid(mu, s2, kappa3), skewed_sigmoid(mu, changed, kappa3)
+
+    def bound(self, s2: Floats) -> Floats:
+        """Return a bound (n,) of |p − p_EP| from the variances alone: |σ‴| ≤ ⅛, |σ″| ≤ .0963."""
+        r = self.largest
+        return r * s2**1.5 / 48 + 0.5 * r * r * s2 * 0.0963 / 2
+
+    def _blocks(self) -> Iterator[tuple[Floats, Floats, Floats]]:
+        for rows in row_blocks(*self.Phi.shape):
+            yield self.Phi[rows], self.third[rows], self.squared[rows]
+
+
+def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | None = None) -> Certificate:
+    """Return the certificate of some rows.
+
+    Parameters
+    ----------
+    laplace
+        The Laplace approximation.
+    beyond
+        What EP leaves out.
+    rows
+        (k, m) rows of the design matrix to judge; None takes the training rows. The distance of Laplace to EP is taken
+        over all of them, the certificate over the most exposed and some others.
+    """
+    Phi = beyond.Phi if rows is None else rows
+    gap, bound, exposure = 0.0, 0.0, np.empty(len(Phi))
+    blocks = zip(activations(Phi, laplace), activations(Phi, beyond.posterior), strict=True)
+    for (some, _, *moments), (_, _, mu, s2) in blocks:
+        p = expected_sigmoid(mu, s2)
+        gap = max(gap, float(np.abs(expected_sigmoid(*moments) - p).max(initial=0.0)))
+        bounds = beyond.bound(s2)
+        bound = max(bound, float(bounds.max(initial=0.0)))
+        exposure[some] = bounds * p * (1 - p)
+    if bound <= NEGLIGIBLE:
+        return Certificate(gap, bound)
+    if len(Phi) > 2 * JUDGED:
+        exposed = np.argpartition(exposure, -JUDGED)[-JUDGED:]
+        Phi = Phi[np.union1d(exposed, np.linspace(0, len(Phi) - 1, JUDGED).astype(int))]
+    p, skewed, changed = beyond.probabilities(Phi)
+    return Certificate(gap, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))

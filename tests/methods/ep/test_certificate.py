@@ -1,0 +1,85 @@
+"""Sums beyond the Gaussian against brute force, their bounds, and the rule."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bayes_gda.methods.ep import certificate
+from bayes_gda.methods.ep.certificate import covariance_change, decide_outcome, evidence_change, exact_changes
+
+
+def problem(n=40, m=3, seed=0):
+    rng = np.random.default_rng(seed)
+    Phi, third = rng.normal(size=(n, m)), rng.normal(size=n)
+    A = rng.normal(size=(m, m))
+    return Phi, A @ A.T, A, third, third**2
+
+
+def blocks_of(Phi, third, squared, step=7):
+    return lambda: ((Phi[i : i + step], third[i : i + step], squared[i : i + step]) for i in range(0, len(Phi), step))
+
+
+def test_sums_over_pairs_and_rows_are_what_they_say():
+    Phi, V, _, third, squared = problem(n=12)
+    G, B = Phi @ V @ Phi.T, Phi @ V
+    covariance, evidence = np.zeros((3, 3)), 0.0
+    for i, j in itertools.permutations(range(12), 2):
+        covariance += 0.5 * third[i] * third[j] * G[i, j] ** 2 * np.outer(B[i], B[j])
+        evidence += third[i] * third[j] * G[i, j] ** 3 / 12
+    exact = exact_changes(V, Phi, third, squared)
+    np.testing.assert_allclose(exact[0], covariance, rtol=1e-10, atol=1e-10 * np.abs(covariance).max())
+    assert exact[1] == pytest.approx(evidence, rel=1e-10)
+    kappa = certificate.third_cumulants(Phi[:5], V, blocks_of(Phi, third, squared))
+    np.testing.assert_allclose(kappa, [-sum(third * G[a] ** 3) for a in range(5)], rtol=1e-10)
+
+
+def test_a_row_of_two_sites_is_two_rows():
+    Phi, V, _, third, squared = problem(n=6)
+    rows = exact_changes(V, np.repeat(Phi, 2, axis=0), np.repeat(third, 2), np.repeat(squared, 2))
+    sites = exact_changes(V, Phi, 2 * third, 2 * squared)
+    np.testing.assert_allclose(rows[0], sites[0], rtol=1e-10)
+    assert rows[1] == pytest.approx(sites[1])
+
+
+def test_sketches_converge_to_the_sums_over_pairs():
+    Phi, V, root, third, squared = problem()
+    exact = exact_changes(V, Phi, third, squared)
+    blocks = blocks_of(Phi, third, squared)
+    sketch = covariance_change(V, root, blocks, pairs=40_000)
+    np.testing.assert_allclose(sketch, exact[0], atol=0.1 * np.abs(exact[0]).max())
+    assert evidence_change(root, blocks, triples=40_000) == pytest.approx(exact[1], rel=0.2)
+
+
+def test_nothing_is_left_out_where_sites_are_gaussian():
+    Phi, V, root, _, _ = problem()
+    zero = np.zeros(len(Phi))
+    assert not covariance_change(V, root, blocks_of(Phi, zero, zero)).any()
+    assert evidence_change(root, blocks_of(Phi, zero, zero)) == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_bounds_hold(seed):
+    """κ₃ ≤ r s³ and the change of a variance ≤ ½ r² s², for any τ with ΣτΦΦᵀ below the precision."""
+    rng = np.random.default_rng(seed)
+    n, m = 30, 4
+    Phi, tau = rng.normal(size=(n, m)), rng.uniform(0.01, 0.3, n)
+    V = np.linalg.inv(Phi.T @ (tau[:, None] * Phi) + 0.1 * np.eye(m))
+    third = tau * rng.uniform(-1, 1, n)
+    v = np.einsum("ij,jk,ik->i", Phi, V, Phi)
+    r = float((np.abs(third) / tau * np.sqrt(v)).max())
+    rows = rng.normal(size=(200, m))
+    s2 = np.einsum("ij,jk,ik->i", rows, V, rows)
+    kappa = certificate.third_cumulants(rows, V, blocks_of(Phi, third, third**2))
+    change = np.einsum("ij,jk,ik->i", rows, exact_changes(V, Phi, third, third**2)[0], rows)
+    assert (np.abs(kappa) <= r * s2**1.5).all()
+    assert (np.abs(change) <= 0.5 * r * r * s2).all()
+
+
+def test_the_rule():
+    assert decide_outcome(0.005, 0.001, 0.01) == "trusted"  # .005 + .0025
+    assert decide_outcome(0.005, 0.003, 0.01) == "corrected"  # EP: .0065
+    assert decide_outcome(0.35, 0.0, 0.01) == "needs-mcmc"
+    assert decide_outcome(0.0, 0.006, 0.01) == "needs-mcmc"
+    assert decide_outcome(np.nan, 0.0, 0.01) == "needs-mcmc"
+    assert decide_outcome(0.0, np.nan, 0.01) == "needs-mcmc"
