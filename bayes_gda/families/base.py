@@ -378,6 +378,10 @@ class Family:
         likelihood = own.sum(axis=1) if self.data.weight is None else own @ self.data.weight
         return self.target.log_density(variables[COORDINATES]) - likelihood, likelihood
 
+    def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return what the likelihood can determine of parameters (S, …), for the sensitivity to the prior: all."""
+        return dict(variables)
+
     def probabilities(self, X: Floats, gaussian: GaussianPosterior) -> dict[str, Floats]:
         """Return probabilities (n, K) of the Gaussian by link, where the family has a link; none by default."""
         return {}

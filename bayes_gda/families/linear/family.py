@@ -13,7 +13,7 @@ import numpy as np
 
 from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features
-from bayes_gda.data.labels import coordinates
+from bayes_gda.data.labels import CONTRASTS, coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError, one_line
 from bayes_gda.families.base import Family
@@ -214,6 +214,18 @@ class Linear(Family):
     def predictor_of(self, Phi: Floats) -> BinaryPredictor | SoftmaxPredictor:
         """Return the predictor of the rows of a design matrix."""
         return BinaryPredictor(Phi) if self.binary else SoftmaxPredictor(Phi, self.data.K, self.reference)
+
+    def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return all, but of a softmax regression in symmetric coding the weights less their mean over the classes.
+
+        The same vector added to all w_k changes no probability: that direction is the prior's alone, and is part of
+        every weight.
+        """
+        if self.binary or self.reference:
+            return dict(variables)
+        w = variables["w"]
+        rest = {name: x for name, x in variables.items() if name != "w"}
+        return rest | {CONTRASTS: w - w.mean(axis=1, keepdims=True)}
 
     def probabilities(self, X: Floats, gaussian: GaussianPosterior) -> dict[str, Floats]:
         """Return probabilities (n, K) of the Gaussian, by the probit link and with the link integrated."""
