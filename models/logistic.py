@@ -4,8 +4,9 @@
     a_i = wᵀφ(x_i)                                activation
     y_i ~ Bernoulli(σ(a_i)),   σ(a) = 1/(1 + e⁻ᵃ)
 
-or, with a hierarchical scale, τ ~ HalfNormal(s) and slopes w_j | τ ~ N(0, τ²). The log-odds of class 1 are linear in
-φ(x). Only p(y | x) is modelled: nothing is assumed of how x is distributed.
+or, with a hierarchical scale, τ ~ HalfNormal(s) and slopes w_j | τ ~ N(0, τ²), which are sampled in the coordinates
+of `priors.centering`. The log-odds of class 1 are linear in φ(x). Only p(y | x) is modelled: nothing is assumed of how
+x is distributed.
 """
 
 import pymc as pm
@@ -17,8 +18,9 @@ from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.models.signature import sign
-from bayes_gda.models.weights import observe, weights
+from bayes_gda.models.weights import observe, scaled_weights, weights
 from bayes_gda.priors import HierarchicalScale, Normal
+from bayes_gda.priors.centering import Centering
 
 
 def build(
@@ -50,7 +52,11 @@ def build(
     prior = prior or Normal.default(m)
 
     with pm.Model(coords=coordinates(class_names=data.class_names, coefficient_names=phi.names)) as model:
-        w = weights("w", prior, m, dims=("coefficient",))
+        if isinstance(prior, HierarchicalScale):
+            at = Centering.of(prior, Phi, data.y, [1], sample_weight)
+            w = scaled_weights("w", prior, at, dims=("coefficient",))
+        else:
+            w = weights("w", prior, m, dims=("coefficient",))
         a = pt.dot(pm.Data("Phi", Phi), w)
         observe(pm.Bernoulli, a, data.y, sample_weight)
     return sign(

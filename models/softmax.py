@@ -18,8 +18,9 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.models.signature import sign
-from bayes_gda.models.weights import observe, weights
+from bayes_gda.models.weights import observe, scaled_weights, weights
 from bayes_gda.priors import HierarchicalScale, Normal
+from bayes_gda.priors.centering import Centering
 
 
 def build(
@@ -53,11 +54,14 @@ def build(
     coords = coordinates(class_names=data.class_names, coefficient_names=phi.names)
 
     with pm.Model(coords=coords | {"free_class": coords["class"][:-1]}) as model:
-        if reference:
-            free = weights("w_free", prior, m, dims=("free_class", "coefficient"))
-            w = pm.Deterministic("w", pt.concatenate([free, pt.zeros((1, m))]), dims=("class", "coefficient"))
+        name, dims = ("w_free", ("free_class", "coefficient")) if reference else ("w", ("class", "coefficient"))
+        if isinstance(prior, HierarchicalScale):
+            at = Centering.of(prior, Phi, data.y, range(data.K - reference), sample_weight)
+            w = scaled_weights(name, prior, at, dims)
         else:
-            w = weights("w", prior, m, dims=("class", "coefficient"))
+            w = weights(name, prior, m, dims)
+        if reference:
+            w = pm.Deterministic("w", pt.concatenate([w, pt.zeros((1, m))]), dims=("class", "coefficient"))
         a = pt.dot(pm.Data("Phi", Phi), w.T)
         observe(pm.Categorical, a, data.y, sample_weight)
     return sign(

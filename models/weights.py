@@ -11,18 +11,15 @@ from pytensor.tensor import TensorVariable
 
 from bayes_gda.checks import Floats, check_rows
 from bayes_gda.priors import HierarchicalScale, Normal
+from bayes_gda.priors.centering import Centering
 
 
-def weights(name: str, prior: Normal | HierarchicalScale, m: int, dims: Sequence[str]) -> TensorVariable:
+def weights(name: str, prior: Normal, m: int, dims: Sequence[str]) -> TensorVariable:
     """Give the weights w, m in each row, a name and their prior.
 
     A flat direction of a `Normal` (infinite scale) contributes nothing to the density; such a prior has a posterior
     but cannot be drawn from.
     """
-    if isinstance(prior, HierarchicalScale):
-        tau = pm.HalfNormal("tau", sigma=prior.scale)
-        scale = pt.concatenate([[prior.intercept_scale], pt.repeat(tau, m - 1)])
-        return pm.Normal(name, mu=0.0, sigma=scale, dims=dims)
     mean = prior.mean_vector(m)
     if prior.covariance is not None:
         prior.precision(m)  # checks its size
@@ -34,6 +31,20 @@ def weights(name: str, prior: Normal | HierarchicalScale, m: int, dims: Sequence
     held = np.flatnonzero(np.isfinite(scale))
     pm.Potential(f"{name}_prior", pm.logp(pm.Normal.dist(mean[held], scale[held]), w[..., held]).sum())
     return w
+
+
+def scaled_weights(name: str, prior: HierarchicalScale, at: Centering, dims: Sequence[str]) -> TensorVariable:
+    """Give the weights w | τ ~ N(0, s²), s = τ for slopes, a name, in the coordinates τ and z of `Centering`.
+
+    w = rŵ + σz is N(0, s²) if z ~ N(−rŵ/σ, s²/σ²); with λ = 0 that is w = sz, z ~ N(0, 1).
+    """
+    estimate, information = (x[0] if len(dims) == 1 else x for x in (at.estimate, at.information))
+    tau = pm.HalfNormal("tau", sigma=prior.scale)
+    s = pt.concatenate([[prior.intercept_scale], pt.repeat(tau, estimate.shape[-1] - 1)])
+    r = information * s**2 / (1 + information * s**2)
+    sigma = s * pt.sqrt(1 - r)
+    z = pm.Normal("z", mu=-r * estimate / sigma, sigma=s / sigma, dims=dims)
+    return pm.Deterministic(name, r * estimate + sigma * z, dims=dims)
 
 
 def observe(distribution: Any, a: TensorVariable, y: NDArray[np.intp], sample_weight: Floats | None) -> None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # Groups that hold rows: the sampler saw pooled ones, in another order.
 ROW_GROUPS = ("log_likelihood", "observed_data", "constant_data")
+# Name of the weights of softmax regression less their mean over the classes, where a table lists them.
+CONTRASTS = "w − class mean"
 # The notation table of DESIGN.md: trailing dims of each variable, by its number of axes.
 DIMS: dict[tuple[str, int], tuple[str, ...]] = {
     ("pi", 1): ("class",),
@@ -28,6 +30,7 @@ DIMS: dict[tuple[str, int], tuple[str, ...]] = {
     ("sigma2", 2): ("class", "feature"),
     ("w", 1): ("coefficient",),
     ("w", 2): ("class", "coefficient"),
+    (CONTRASTS, 2): ("class", "coefficient"),
     ("tau", 0): (),
 }
 

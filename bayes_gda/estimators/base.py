@@ -359,6 +359,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def summary(self, prob: float = 0.9) -> "pd.DataFrame":
         """Return a table of the parameters: mean, sd, a central interval, and ESS and R-hat if they were sampled.
 
+        `ess_tail` is of the 5 % and 95 % quantiles; that of `az.summary` by default of the 11 % and 89 % quantiles.
+
         Parameters
         ----------
         prob

@@ -242,7 +242,7 @@ class Scorecard:
         fitted, n = self.fitted, self.train.n
         size = int(min(self.settings.size, max(FEWEST_DRAWS, MOST_NUMBERS // max(n, 1))))
         variables = self.model.draw_variables(size, random_seed=self.settings.random_seed)
-        shown = {name: x for name, x in variables.items() if name != COORDINATES}
+        shown = fitted.family.identified({name: variables[name] for name in self.compared})
         tree = to_datatree(shown, fitted.family.coords)
         for name, values in zip(
             ("log_prior", "log_likelihood"), fitted.family.prior_and_likelihood(variables), strict=True
@@ -253,7 +253,7 @@ class Scorecard:
             terms = self.model.log_terms(variables, rows)
             log_joint = terms if self.model.generative else np.maximum(terms, np.log(np.finfo(float).tiny))
         names = class_names or None
-        return prior_sensitivity(tree, log_joint=log_joint, class_names=names, var_names=self.compared)
+        return prior_sensitivity(tree, log_joint=log_joint, class_names=names)
 
 
 def compare_models(

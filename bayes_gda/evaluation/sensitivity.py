@@ -149,7 +149,9 @@ def prior_sensitivity(
     Parameters
     ----------
     tree
-        Groups `posterior`, `log_prior` and `log_likelihood`; whatever is in the last two is summed for each draw.
+        Groups `posterior`, `log_prior` and `log_likelihood`; whatever is in the last two is summed for each draw. The
+        weights of a softmax regression in symmetric coding are always sensitive, since the likelihood does not know
+        their mean over the classes: put w − w.mean("class") in their place.
     log_joint
         (S, n, K) or (chains, draws, n, K) log p(x_i, k | θ_s) of chosen rows, or log p(y = k | x_i, w_s) of a
         regression, for the draws of the posterior in their order; None for parameters alone.

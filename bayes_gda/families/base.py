@@ -37,6 +37,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Exact, Settings
@@ -362,6 +363,21 @@ class Family:
         """Return the log evidence that draws by MCMC give, and its error; nan if they do not."""
         return np.nan, np.nan
 
+    def bridge_evidence(self, points: Floats, chains: int) -> tuple[float, float]:
+        """Return the log evidence by bridge sampling, and its error, from draws (S, dim) of the coordinates.
+
+        nan if the draws are too few, or hardly meet a proposal that is fitted to them.
+        """
+        try:
+            bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
+        except (ConvergenceError, DataError):
+            return np.nan, np.nan
+        return bridge.log_evidence, bridge.log_evidence_error
+
+    def stored_coordinates(self, w: Floats) -> Floats:
+        """Return points (S, dim) of `target` as `variables_of` of the fitted model reads them; the same by default."""
+        return w
+
     # ── What a report asks beyond ───────────────────────────────────────────────────────────────────────────────────
 
     def prior_and_likelihood(self, variables: Mapping[str, Floats]) -> tuple[Floats, Floats]:
@@ -374,6 +390,10 @@ class Family:
         own = model.log_likelihood(variables, self.data.X, self.data.y)
         likelihood = own.sum(axis=1) if self.data.weight is None else own @ self.data.weight
         return self.target.log_density(variables[COORDINATES]) - likelihood, likelihood
+
+    def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return what the likelihood can determine of parameters (S, …), for the sensitivity to the prior: all."""
+        return dict(variables)
 
     def probabilities(self, X: Floats, gaussian: GaussianPosterior) -> dict[str, Floats]:
         """Return probabilities (n, K) of the Gaussian by link, where the family has a link; none by default."""

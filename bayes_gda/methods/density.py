@@ -71,6 +71,10 @@ class Block:
         """Return the model's variables (S, …) at S points (S, dim)."""
         raise NotImplementedError
 
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return the points (S, dim) of draws of the model's variables: the inverse of `variables`."""
+        raise NotImplementedError
+
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log prior densities (S,) of the named parameters, positive ones by their logarithm.
 
@@ -124,6 +128,10 @@ class Parts(Density):
         for block, part in zip(self.blocks, self._split(W), strict=True):
             out |= block.variables(part)
         return out
+
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return the points (S, dim) of draws of the model's variables."""
+        return np.hstack([block.coordinates(variables) for block in self.blocks])
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log prior densities (S,) of the named parameters."""

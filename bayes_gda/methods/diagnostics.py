@@ -3,6 +3,10 @@
 Chains are held against each other (R-hat), their draws counted at what they are worth (ESS, MCSE), and the sampler's
 own complaints heard (divergences, energy, tree depth, acceptance). The figures are ArviZ's; the verdict is made here.
 
+Tail ESS is that of the 5 % and 95 % quantiles, as Vehtari et al. (2021) define it and Stan reports it: the ends of the
+90 % intervals of `summary`. `az.summary` takes the quantiles of its setting `stats.ci_prob`, by default 0.89, so that
+its `ess_tail` is that of the 11 % and 89 % quantiles and usually larger. With `stats.ci_prob` at 0.95 both are equal.
+
 `good`      nothing found: use the draws.
 `caution`   a limit is passed: act on the next step, or say with the result that it was passed.
 `bad`       the draws are not a sample of one posterior, or far too few: do not use them.
@@ -58,7 +62,7 @@ ACCEPTANCE = 0.6
 FEWEST_DRAWS = 4
 # Draws that differ by less than this share of their size differ by rounding: L Lᵀ has 1 ± 1e-15 on its diagonal.
 CONSTANT = 1e-12
-# Tail ESS is that of the 5 % and 95 % quantiles (Vehtari et al. 2021). ArviZ alone takes them from its settings.
+# The quantiles of tail ESS (Vehtari et al. 2021), whatever ArviZ's settings are.
 TAIL = (0.05, 0.95)
 # Draws to ask for beyond the shortfall, since ESS is an estimate; how many times more are still worth asking for.
 MARGIN, MOST = 1.2, 20
@@ -122,7 +126,8 @@ class Diagnosis:
     thresholds
         The limits that applied.
     table
-        One row a scalar parameter, with COLUMNS; nan if not all its draws are finite.
+        One row a scalar parameter, with COLUMNS; nan if not all its draws are finite. `ess_tail` is of the 5 % and
+        95 % quantiles, that of `az.summary` by default of the 11 % and 89 % quantiles.
     """
 
     verdict: Verdict

@@ -317,6 +317,8 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
     if found is not None and (corrected or (every and verdict.verdict == "trusted")):
         size = max(settings.size, CORRECTED_DRAWS)
         models["corrected"] = family.from_coordinates(found.draw(size, random_seed=settings.random_seed))
+    if found is not None:
+        verdict = replace(verdict, importance=replace(found, draws=family.stored_coordinates(found.draws)))
     chosen = "corrected" if corrected else "laplace"
     if verdict.verdict != "needs-mcmc":
         verdict = _with_error(verdict, family, models[chosen], settings)

@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 from scipy.special import log_expit
 
 from bayes_gda.data.examples import load_example
+from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression
 from bayes_gda.evaluation.fitted_loo import model_loo
 from bayes_gda.evaluation.loo import psis_loo_discriminative
 from bayes_gda.evaluation.scorecard import Scorecard, compare_models
+from bayes_gda.evaluation.sensitivity import FINE, prior_sensitivity
 from bayes_gda.families.base import get_family
 from bayes_gda.families.linear.family import Logistic, Softmax
 from bayes_gda.families.linear.logistic import LogisticTarget
@@ -36,6 +39,34 @@ def test_softmax_of_two_classes_is_logistic_regression_with_a_wider_prior(pima):
     assert posterior.log_evidence == pytest.approx(logistic.log_evidence, rel=1e-9)
     m = Phi.shape[1]
     np.testing.assert_allclose(posterior.mean[m:] - posterior.mean[:m], logistic.mean, atol=1e-6)
+
+
+def sensitivity_of(family, data):
+    settings = Settings(draws=2000, chains=4, random_seed=1)
+    card = Scorecard.of_fit(fit_every(family, settings, sampling=False), data, None, settings)
+    return card.sensitivity(data.X[:40]), card
+
+
+def test_prior_sensitivity_of_softmax_is_that_of_the_contrasts(pima):
+    """Of two classes w₁ − w₀ is the weight of logistic regression under √2 times the scale: so is its sensitivity."""
+    m = pima.d + 1
+    wider = replace(Normal.default(m), scale=np.sqrt(2) * Normal.default(m).scale)
+    ours, card = sensitivity_of(Softmax.bind(pima), pima)
+    theirs, _ = sensitivity_of(Logistic.bind(pima, wider), pima)
+    table = ours.parameters
+    assert len(table) == 2 * m
+    assert all(label.startswith("w − class mean[") for label in table.index)
+    for column, noise in (("prior", 0.015), ("likelihood", 0.03)):  # of other draws
+        assert table[column].to_numpy()[m:] == pytest.approx(theirs.parameters[column].to_numpy(), abs=noise)
+    assert ours.predictions["prior"].to_numpy() == pytest.approx(theirs.predictions["prior"].to_numpy(), abs=0.01)
+    # The weights themselves have the mean over the classes in them, which is the prior's alone.
+    variables = card.model.draw_variables(8000, random_seed=1)
+    log_prior, log_likelihood = card.fitted.family.prior_and_likelihood(variables)
+    tree = to_datatree(variables, card.fitted.family.coords)
+    for name, values in (("log_prior", log_prior), ("log_likelihood", log_likelihood)):
+        tree[name] = xr.DataTree(xr.Dataset({"all": (("chain", "draw"), values[None])}))
+    assert (prior_sensitivity(tree).parameters["diagnosis"] != FINE).all()
+    assert (table["diagnosis"] != FINE).mean() < 0.5
 
 
 def weighted_loo(family, importance, data):

@@ -38,6 +38,7 @@ MODELS = {
     "softmax-weights": lambda: softmax.build(IRIS, sample_weight=np.linspace(0, 2, IRIS.n)),
     "softmax-hierarchical": lambda: softmax.build(IRIS, HierarchicalScale(1.5, 3.0), reference=True),
 }
+HIERARCHICAL = ["logistic-hierarchical", "softmax-hierarchical"]
 CONJUGATE = ["lda", "qda", "naive", "logistic", "softmax-reference", "logistic-hierarchical", "naive-lkj"]
 
 
@@ -66,6 +67,15 @@ def test_value_gradient_and_variables_are_those_of_the_graph(name):
         np.testing.assert_allclose(value, theirs[key], rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "name", ["lda-lkj", "qda-lkj", "naive-lkj", "logistic", "softmax-reference", "softmax", *HIERARCHICAL]
+)
+def test_coordinates_are_the_inverse_of_variables(name):
+    density = family_of(MODELS[name]()).density
+    W = points(density)
+    np.testing.assert_allclose(density.coordinates(density.variables(W)), W, rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", CONJUGATE)
 def test_prior_and_likelihood_add_up_to_the_density(name):
     """For a regression they are all there is; for a Gaussian model the likelihood is PyMC's, row by row."""
@@ -79,6 +89,10 @@ def test_prior_and_likelihood_add_up_to_the_density(name):
     if name in {"logistic", "softmax-reference", "logistic-hierarchical"}:
         prior = sum(density.log_prior(variables).values())
         total = prior + likelihood.sum(axis=1)
+        if "z" in variables:
+            # The prior is that of (log τ, w), whatever the data; w is linear in z, with |∂w/∂z| beyond.
+            further = density.variables(W + np.append(0.0, np.ones(density.dim - 1)))
+            total = total + np.log(further["w"] - variables["w"]).sum(axis=1)
         np.testing.assert_allclose(total, density.values_and_gradients(W)[0], rtol=1e-10)
     else:
         build = {"lda": lda, "qda": qda, "naive": naive, "naive-lkj": naive}[name].build

@@ -241,6 +241,7 @@ def test_labels_without_coords_are_numbers_and_dims_may_stand_in_any_order():
 def test_the_table_is_arvizs_own(gaussian):
     """Except that the tail is at 5 % and 95 %, as in the paper; ArviZ's depends on its settings."""
     import arviz_stats as azs
+    from arviz_base import rc_context
 
     table = diagnose(gaussian).table
     assert tuple(table.columns) == COLUMNS
@@ -251,6 +252,9 @@ def test_the_table_is_arvizs_own(gaussian):
         azs.ess(gaussian["posterior"].to_dataset(), method="tail", prob=(0.05, 0.95)).expand_dims(("chain", "draw"))
     )
     np.testing.assert_allclose(table["ess_tail"], [tail[label].item() for label in table.index], rtol=1e-8)
+    with rc_context({"stats.ci_prob": 0.95}):  # as the docstring says
+        other = azs.summary(gaussian, kind="all", round_to="none").loc[table.index]
+    np.testing.assert_allclose(table["ess_tail"], other["ess_tail"].astype(float), rtol=1e-8)
 
 
 def test_worst_parameters_by_name(gaussian):

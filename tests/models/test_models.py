@@ -17,6 +17,7 @@ from bayes_gda.methods.adapter import laplace
 from bayes_gda.models import lda, logistic, naive, qda, softmax
 from bayes_gda.models.generate import replicate
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
+from bayes_gda.priors.centering import Centering
 
 # No rewriting of the graphs: for a few evaluations it costs more than it saves, and what is tested is what is written.
 AS_WRITTEN = Mode(linker="py", optimizer="merge")
@@ -180,17 +181,25 @@ def test_softmax_density_equals_numpy(iris, reference):
 
 
 def test_hierarchical_scale_density_equals_numpy(two_classes):
-    model = logistic.build(two_classes, HierarchicalScale(scale=1.5, intercept_scale=4.0))
+    prior = HierarchicalScale(scale=1.5, intercept_scale=4.0)
+    model = logistic.build(two_classes, prior)
     Phi = FeatureMap.fit(two_classes.X)(two_classes.X)
+    at = Centering.of(prior, Phi, two_classes.y, [1])
+    assert (at.information[0, 1:] > 0).all()
     logp = model.compile_logp(mode=AS_WRITTEN)
     for point in random_points(model):
-        w, tau = point["w"], np.exp(point["tau_log__"])
+        z, tau = point["z"], np.exp(point["tau_log__"])
+        s = np.array([4.0, tau, tau])
+        r = at.information[0] * s**2 / (1 + at.information[0] * s**2)
+        sigma = s * np.sqrt(1 - r)
+        w = r * at.estimate[0] + sigma * z
         a = Phi @ w
         expected = (
             np.sum(two_classes.y * a - np.logaddexp(0, a))
-            + stats.norm.logpdf(w, 0, [4.0, tau, tau]).sum()
+            + stats.norm.logpdf(w, 0, s).sum()
             + stats.halfnorm.logpdf(tau, scale=1.5)
-            + np.log(tau)  # Jacobian
+            + np.log(tau)  # Jacobians, of log τ and of z
+            + np.log(sigma).sum()
         )
         # PyMC's half-normal has its constant log √(2/π) to 8 digits only.
         assert logp(point) == pytest.approx(expected, abs=2e-8)

@@ -75,6 +75,11 @@ class ClassBlock(Block):
         """Return `pi` (S, K)."""
         return {"pi": softmax(W @ self._fixed[0], axis=-1)}
 
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return log π less its mean over the classes, but for the last class, (S, K − 1)."""
+        log_pi = np.log(variables["pi"])
+        return (log_pi - log_pi.mean(axis=1, keepdims=True))[:, :-1]
+
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the Dirichlet log density of `pi`, by the logarithms."""
         return {"pi": np.log(variables["pi"]) @ self.alpha + self._normalizer}

@@ -211,12 +211,15 @@ class Gaussian(Family):
         return None if self.moments is None else super().geometry()
 
     def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
-        """Return the closed form where there is one; draws of an LKJ posterior are not taken back to coordinates."""
+        """Return the closed form where there is one; the bridge from draws of an LKJ posterior."""
         exact = self.exact()
         if exact is not None:
             return exact.log_evidence, 0.0
         assert isinstance(model, GaussianClassifier)
-        return steps.evidence(self, model, chains) if self.moments is None else (np.nan, np.nan)
+        if self.density is None:
+            return steps.evidence(self, model, chains)
+        assert model.draws is not None
+        return self.bridge_evidence(self.density.coordinates(model.draws), chains)
 
     def mean_gaussians(self, variables: Mapping[str, Floats]) -> Gaussians | None:
         """Return the Gaussian classes at the posterior means of draws; None for independent features."""

@@ -129,6 +129,13 @@ class CholeskyBlock(Block):
             return out | {"Sigma": Sigma[:, 0], "Sigma_chol": packed[:, 0]}
         return out | {"Sigma": Sigma} | {f"Sigma_chol_{k}": packed[:, k] for k in range(self.groups)}
 
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return the packed factors and the means (S, dim) of draws of `Sigma` and `mu`."""
+        diagonal, triangle, _ = self._triangle
+        L = np.linalg.cholesky(variables["Sigma"])
+        L[..., diagonal, diagonal] = np.log(L[..., diagonal, diagonal])
+        return np.hstack([x.reshape(len(L), -1) for x in (L[..., triangle[0], triangle[1]], variables["mu"])])
+
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log density of `Sigma`, in the logarithms of its scales and its correlations, and of `mu`."""
         p = self.prior
@@ -180,6 +187,11 @@ class ScalesBlock(DiagonalBlock):
         """Return `sigma`, `sigma2` and `mu`, all (S, K, d)."""
         t, mu = self._unpack(W)
         return {"sigma": np.exp(t), "sigma2": np.exp(2 * t), "mu": mu}
+
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return log σ and the means (S, dim) of draws of `sigma2` and `mu`."""
+        both = 0.5 * np.log(variables["sigma2"]), variables["mu"]
+        return np.hstack([x.reshape(len(x), -1) for x in both])
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the half-normal log density of `sigma`, by its logarithm, and the normal one of `mu`."""

@@ -1,9 +1,11 @@
 """The densities of the regressions in a PyMC model's unconstrained coordinates: weights, with or without their scale.
 
-With an unknown scale, t = log τ, slopes w_j | τ ~ N(0, τ²), of which there are N, and intercepts ~ N(0, c²):
+With an unknown scale the coordinates are t = log τ and z, w = rŵ + σz as in `priors.centering`. With s = τ for slopes
+and c for intercepts, and all sums over the weights but that over slopes where it says so,
 
-    log p = ℓ(w) − N t − ½ Q e^{−2t} − ½ Σ w₀²/c² − ½ e^{2t}/s² + t + constant,   Q = Σ w_j²
-    ∂/∂t  = 1 − N + Q e^{−2t} − e^{2t}/s²,   ∂/∂w_j = ∂ℓ/∂w_j − w_j e^{−2t}
+    log p = ℓ(w) − ½ Σ (w/s)² + ½ Σ log(1 − r) − ½ e^{2t}/scale² + t + constant
+    ∂/∂z  = σ g,   g = ∂ℓ/∂w − w/s²
+    ∂/∂t  = 1 − e^{2t}/scale² + Σ_slopes [g ∂w/∂t + (w/s)² − r],   ∂w/∂t = (1 − r)(2rŵ + σz)
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import log_expit, log_softmax
+from scipy.special import expit, log_expit, log_softmax
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
@@ -22,6 +24,7 @@ from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.density import Density
 from bayes_gda.methods.laplace import laplace_approximation
 from bayes_gda.priors import HierarchicalScale, Normal
+from bayes_gda.priors.centering import Centering
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +51,13 @@ class WeightsDensity(Density):
         """Return `w` (S, m), or (S, K, m) for softmax, and `w_free` (S, K − 1, m) in the reference coding."""
         return named_weights(self.target, W)
 
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return the weights (S, dim) of draws of `w`."""
+        w = variables.get("w_free", variables["w"])
+        if isinstance(self.target, SoftmaxTarget):
+            w = w[:, : self.target.shape[0]]
+        return w.reshape(len(w), -1)
+
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the Gaussian log density of the weights; a flat direction adds 0."""
         w = variables.get("w_free", variables["w"])
@@ -61,7 +71,7 @@ class WeightsDensity(Density):
 
 @dataclass(frozen=True, eq=False)
 class HierarchicalDensity(Density):
-    """The density of (log τ, w).
+    """The density of (log τ, z).
 
     Parameters
     ----------
@@ -80,53 +90,75 @@ class HierarchicalDensity(Density):
         return self.target.dim + 1
 
     @cached_property
-    def _slope(self) -> Floats:
-        """1 for a slope, 0 for an intercept (dim − 1,)."""
-        m = self.target.Phi.shape[1]
-        return np.asarray(np.arange(self.target.dim) % m != 0, dtype=float)
+    def _fixed(self) -> tuple[Floats, Floats, Floats, float]:
+        """1 for a slope, 0 for an intercept; ŵ and log λ, (dim − 1,) each; and the constant."""
+        target, prior = self.target, self.prior
+        classes = [1] if isinstance(target, LogisticTarget) else range(target.shape[0])
+        at = Centering.of(prior, target.Phi, target.y.astype(np.intp), classes, target.sample_weight)
+        slope = np.asarray(np.arange(target.dim) % target.Phi.shape[1] != 0, dtype=float)
+        with np.errstate(divide="ignore"):  # λ = 0: r = 0
+            log_information = np.log(at.information.ravel())
+        constant = 0.5 * np.log(2 / np.pi) - np.log(prior.scale) - 0.5 * LOG_2PI * target.dim
+        return slope, at.estimate.ravel(), log_information, float(constant)
 
-    @cached_property
-    def _constant(self) -> float:
-        intercepts = float((1 - self._slope).sum())
-        hyperprior = 0.5 * np.log(2 / np.pi) - np.log(self.prior.scale)
-        return float(hyperprior - intercepts * np.log(self.prior.intercept_scale) - 0.5 * LOG_2PI * len(self._slope))
+    def _scales(self, t: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return s, r and σ (…, dim − 1) at log τ (…, 1)."""
+        slope, _, log_information, _ = self._fixed
+        log_s = slope * t + (1 - slope) * np.log(self.prior.intercept_scale)
+        odds = log_information + 2 * log_s  # of r
+        return np.exp(log_s), expit(odds), np.exp(log_s + 0.5 * log_expit(-odds))
 
     @cached_property
     def start(self) -> Floats:
-        """(dim,) the weights' mode at τ = scale, and the τ that it suggests; the joint mode may not exist."""
+        """(dim,) the weights' mode at τ = scale, and the τ that it suggests."""
+        slope, estimate, _, _ = self._fixed
         m = self.target.Phi.shape[1]
         normal = Normal.default(m, prior_scale=self.prior.scale, intercept_scale=self.prior.intercept_scale)
         try:
             w = laplace_approximation(replace(self.target, prior=normal)).mean
         except ConvergenceError:
             w = np.zeros(self.target.dim)
-        slopes = w[self._slope == 1]
+        slopes = w[slope == 1]
         tau = np.sqrt(np.mean(slopes**2)) if slopes.size else self.prior.scale
-        return np.concatenate([[np.log(np.clip(tau, 1e-3 * self.prior.scale, self.prior.scale))], w])
+        t = np.log(np.clip(tau, 1e-3 * self.prior.scale, self.prior.scale))
+        _, r, sigma = self._scales(t)
+        return np.concatenate([[t], (w - r * estimate) / sigma])
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return log p (…) and its gradient (…, dim)."""
         return _at_each(self._one, W)
 
     def _one(self, point: Floats) -> tuple[float, Floats]:
-        t, w = point[0], point[1:]
+        t, z = point[0], point[1:]
+        slope, estimate, _, constant = self._fixed
+        s, r, sigma = self._scales(t)
+        w = r * estimate + sigma * z
         value, g = self.target.value_and_gradient(w)
-        slope = self._slope
-        precision = slope * np.exp(-2 * t) + (1 - slope) * self.prior.intercept_scale**-2.0
-        Q, N = float(np.exp(-2 * t) * (slope * w) @ w), slope.sum()
-        hyper = np.exp(2 * t) * self.prior.scale**-2.0
-        value += self._constant + (1 - N) * t - 0.5 * float((precision * w) @ w) - 0.5 * hyper
-        return value, np.concatenate([[1 - N + Q - hyper], g - precision * w])
+        g = g - w / s**2
+        squares, hyper = (w / s) ** 2, np.exp(2 * t) * self.prior.scale**-2.0
+        value += constant + t - 0.5 * (hyper + float(squares.sum()) - float(np.log1p(-r).sum()))
+        rise = g * (1 - r) * (2 * r * estimate + sigma * z) + squares - r
+        return value, np.concatenate([[1 - hyper + float(slope @ rise)], sigma * g])
 
     def variables(self, W: Floats) -> dict[str, Floats]:
-        """Return `tau` (S,) and the weights."""
-        return {"tau": np.exp(W[:, 0])} | named_weights(self.target, W[:, 1:])
+        """Return `tau` (S,), `z` in the shape of the weights, and the weights."""
+        _, r, sigma = self._scales(W[:, :1])
+        z = named_weights(self.target, W[:, 1:])
+        w = named_weights(self.target, r * self._fixed[1] + sigma * W[:, 1:])
+        return {"tau": np.exp(W[:, 0]), "z": z.get("w_free", z["w"])} | w
+
+    def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return (log τ, z) (S, dim) of draws of `tau` and `w`."""
+        t = np.log(variables["tau"])[:, None]
+        w = variables["w"][:, : self.target.shape[0]] if isinstance(self.target, SoftmaxTarget) else variables["w"]
+        _, r, sigma = self._scales(t)
+        return np.hstack([t, (w.reshape(len(t), -1) - r * self._fixed[1]) / sigma])
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log densities of `tau`, by its logarithm, and of `w` given it."""
         tau = variables["tau"]
         w = variables.get("w_free", variables["w"]).reshape(len(tau), -1)
-        scale = np.where(self._slope == 1, tau[:, None], self.prior.intercept_scale)
+        scale = np.where(self._fixed[0] == 1, tau[:, None], self.prior.intercept_scale)
         half = 0.5 * np.log(2 / np.pi) + np.log(tau / self.prior.scale) - 0.5 * (tau / self.prior.scale) ** 2
         normal = -(0.5 * (LOG_2PI + (w / scale) ** 2) + np.log(scale)).sum(axis=1)
         return {"tau": half, "w": normal}

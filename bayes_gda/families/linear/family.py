@@ -1,6 +1,7 @@
 """The regressions as families: logistic and softmax regression, in memory, batch by batch, or on a table in passes.
 
-Under a Gaussian or flat prior the coordinates are the weights; with an unknown scale log τ stands before them.
+Under a Gaussian or flat prior the coordinates are the weights; with an unknown scale they are log τ and z, of which the
+weights are made (`priors.centering`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ import numpy as np
 
 from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features
-from bayes_gda.data.labels import coordinates
+from bayes_gda.data.labels import CONTRASTS, coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError, one_line
 from bayes_gda.families.base import Family
@@ -28,7 +29,6 @@ from bayes_gda.families.linear.mode import (
 from bayes_gda.families.linear.online import FilteredTarget
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
-from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import Density, Smoothed, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Settings
@@ -197,7 +197,7 @@ class Linear(Family):
         return WeightsDensity(self.target_under(self.prior))
 
     def laplace(self) -> GaussianPosterior:
-        """Return the Gaussian at the mode of the weights; where τ is unknown and runs to 0 there is none."""
+        """Return the Gaussian at the mode."""
         if self.before is not None:
             return laplace_approximation(self.target, self.before.mean)
         if self.hierarchical:
@@ -215,18 +215,29 @@ class Linear(Family):
         return [one_line(f"{name} ({label})") for label in free for name in self.features.names]
 
     def predictor(self, random_seed: int) -> Predictor:
-        """Return the predictor of training rows, in closed form."""
-        return self.predictor_of(self.Phi[self.spread_rows])
+        """Return the predictor of training rows, in closed form where the weights are Gaussian."""
+        return super().predictor(random_seed) if self.hierarchical else self.predictor_of(self.Phi[self.spread_rows])
 
     def predictor_of(self, Phi: Floats) -> BinaryPredictor | SoftmaxPredictor:
         """Return the predictor of the rows of a design matrix."""
-        before = int(self.hierarchical)
-        if self.binary:
-            return BinaryPredictor(Phi, before)
-        return SoftmaxPredictor(Phi, self.data.K, self.reference, before)
+        return BinaryPredictor(Phi) if self.binary else SoftmaxPredictor(Phi, self.data.K, self.reference)
+
+    def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return all, but of a softmax regression in symmetric coding the weights less their mean over the classes.
+
+        The same vector added to all w_k changes no probability: that direction is the prior's alone, and is part of
+        every weight.
+        """
+        if self.binary or self.reference:
+            return dict(variables)
+        w = variables["w"]
+        rest = {name: x for name, x in variables.items() if name != "w"}
+        return rest | {CONTRASTS: w - w.mean(axis=1, keepdims=True)}
 
     def probabilities(self, X: Floats, gaussian: GaussianPosterior) -> dict[str, Floats]:
         """Return probabilities (n, K) of the Gaussian, by the probit link and with the link integrated."""
+        if self.hierarchical:
+            return {}  # the weights are not Gaussian
         predictor = self.predictor_of(self.features(X))
         return {"probit": predictor.gaussian(gaussian, "probit"), "laplace": predictor.gaussian(gaussian, "exact")}
 
@@ -241,8 +252,15 @@ class Linear(Family):
         return super().from_gaussian(posterior, settings) if self.hierarchical else self._fitted(posterior=posterior)
 
     def from_coordinates(self, w: Floats) -> FittedModel:
-        """Return the model with draws of the weights, or of (log τ, w)."""
-        return self._fitted(draws=w[:, 1:], tau=np.exp(w[:, 0])) if self.hierarchical else self._fitted(draws=w)
+        """Return the model with draws of the weights, or of (log τ, z)."""
+        return self.from_variables(self.density.variables(w)) if self.hierarchical else self._fitted(draws=w)
+
+    def stored_coordinates(self, w: Floats) -> Floats:
+        """Return the weights, or (log τ, w) of points (log τ, z): a file knows nothing of z."""
+        if not self.hierarchical:
+            return w
+        variables = self.density.variables(w)
+        return np.column_stack([w[:, 0], variables.get("w_free", variables["w"]).reshape(len(w), -1)])
 
     def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
         """Return the model with draws of its parameters."""
@@ -269,12 +287,7 @@ class Linear(Family):
         """Return the evidence by bridge sampling, or nan if the draws are too few."""
         assert isinstance(model, RegressionClassifier)
         assert model.draws is not None
-        points = model.draws if model.tau is None else np.column_stack([np.log(model.tau), model.draws])
-        try:
-            bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
-        except DataError:  # too few draws
-            return np.nan, np.nan
-        return bridge.log_evidence, bridge.log_evidence_error
+        return self.bridge_evidence(self.density.coordinates(model.draw_variables(len(model.draws))), chains)
 
     # ── Other data ──────────────────────────────────────────────────────────────────────────────────────────────────
 

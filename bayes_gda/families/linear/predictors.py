@@ -8,7 +8,7 @@ integrated, and over weighted draws, all for the rows of one design matrix.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -55,25 +55,22 @@ class BinaryPredictor:
     ----------
     Phi
         (n, m) design matrix.
-    before
-        Coordinates that stand before the weights and have no part in the predictions, such as log τ.
     """
 
     Phi: Floats
-    before: int = 0
 
     def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
         """Return ∫σ(a)N(a | μ_a, σ_a²)da near exactly, or the probit approximation σ(μ_a/√(1 + πσ_a²/8))."""
         function = links.probit_logistic if link == "probit" else links.mixture
         P = np.empty((len(self.Phi), 2))
-        activations = binary_activations(without_first(posterior, self.before))
+        activations = binary_activations(posterior)
         for_blocks(lambda rows: _write_both(P[rows], function(*activations(self.Phi[rows]))), *self.Phi.shape)
         return P
 
     def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:
         """Return Σ_s weight_s σ(w_sᵀφ) (n, 2) and its standard error √Σ weight_s²(p_s − p̄)² (n, 2)."""
         mean, error = np.empty((len(self.Phi), 2)), np.empty((len(self.Phi), 2))
-        draws = np.ascontiguousarray(draws[:, self.before :])
+        draws = np.ascontiguousarray(draws)
 
         def average(rows: slice) -> None:
             sums = _WeightedMean(weight)
@@ -99,14 +96,11 @@ class SoftmaxPredictor:
         Number of classes.
     reference_class
         Whether the last class has weights zero (reference coding).
-    before
-        Coordinates that stand before the weights and have no part in the predictions, such as log τ.
     """
 
     Phi: Floats
     K: int
     reference_class: bool = False
-    before: int = 0
 
     def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
         """Return the average over 512 Sobol points in logit space, or for `probit` the mean-field form.
@@ -115,8 +109,7 @@ class SoftmaxPredictor:
         """
         function = softmax_links.mean_field if link == "probit" else softmax_links.sobol
         P = np.empty((len(self.Phi), self.K))
-        weights = without_first(posterior, self.before)
-        activations = softmax_activations(weights, self.K, reference_class=self.reference_class)
+        activations = softmax_activations(posterior, self.K, reference_class=self.reference_class)
 
         def write(rows: slice) -> None:
             P[rows] = function(*activations(self.Phi[rows]))
@@ -129,7 +122,7 @@ class SoftmaxPredictor:
         n, m = self.Phi.shape
         S, free = len(draws), self.K - self.reference_class
         W = np.zeros((self.K, S, m))  # the draws last in what follows, so that sums run along the memory
-        W[:free] = draws[:, self.before :].reshape(S, free, m).swapaxes(0, 1)
+        W[:free] = draws.reshape(S, free, m).swapaxes(0, 1)
         mean, error = np.empty((n, self.K)), np.empty((n, self.K))
 
         def average(rows: slice) -> None:
@@ -140,17 +133,6 @@ class SoftmaxPredictor:
 
         for_blocks(average, n, AVERAGED_WIDTH)
         return mean, error
-
-
-def without_first(posterior: GaussianPosterior, before: int) -> GaussianPosterior:
-    """Return the marginal of all coordinates but the first `before`: its precision is H₂₂ − H₂₁H₁₁⁻¹H₁₂."""
-    if not before:
-        return posterior
-    L = posterior.chol_precision
-    H = L @ L.T
-    cross = np.linalg.solve(H[:before, :before], H[:before, before:])
-    marginal = H[before:, before:] - H[before:, :before] @ cross
-    return replace(posterior, mean=posterior.mean[before:], chol_precision=np.linalg.cholesky(marginal))
 
 
 def _write_both(P: Floats, p: Floats) -> None:

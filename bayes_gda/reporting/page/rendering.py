@@ -133,7 +133,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("draws", "draws each", "int"),
         Column("r_hat", "largest R-hat", "f3", "good below 1.01"),
         Column("ess_bulk", "least ESS, bulk", "int", "effective draws for the middle; 400 are enough"),
-        Column("ess_tail", "least ESS, tail", "int", "effective draws for the 5 % and 95 % quantiles"),
+        Column("ess_tail", "least ESS, tail", "int", "for the 5 % and 95 % quantiles; az.summary: 11 % and 89 %"),
         Column("divergences", "divergences", "int"),
         Column("e_bfmi", "least E-BFMI", "f2", "good from 0.3"),
         Column("acceptance", "acceptance", "f2"),
@@ -145,7 +145,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("sd", "sd", "g3"),
         Column("r_hat", "R-hat", "f3"),
         Column("ess_bulk", "ESS, bulk", "int"),
-        Column("ess_tail", "ESS, tail", "int"),
+        Column("ess_tail", "ESS, tail", "int", "for the 5 % and 95 % quantiles; az.summary: 11 % and 89 %"),
         Column("mcse_mean", "error of the mean", "g3"),
     ),
     "joint": (
