@@ -195,19 +195,22 @@ def test_a_tolerance_that_is_none_is_refused_in_one_line(cls, tolerance):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("far", [1.0, 4.0])
-def test_the_stated_error_holds_against_a_long_run(far):
-    """The case that was `corrected` and off by .017 on training rows and .035 on far ones, unsaid."""
+def test_the_stated_error_holds_against_a_long_run(record_property):
+    """Posteriors that were `corrected` with errors of .017 on training rows and .035 on far ones, unsaid."""
     X, y = few_rows()
-    rows = far * X
-    long = quiet(BayesianLogisticRegression(prior_scale=3.94, inference="mcmc", draws=20_000, random_state=9), X, y)
-    truth, noise = long.predict_proba(rows, return_std_error=True)
-    z = []
-    for seed in range(10):
-        model = quiet(BayesianLogisticRegression(prior_scale=3.94, draws=500, random_state=seed), X, y)
-        assert model.inference_ == "mcmc"
-        P, error = model.predict_proba(rows, return_std_error=True)
-        z.append((P - truth) / np.hypot(error, noise))
-    spread = np.sqrt(np.mean(np.square(z)))
-    assert 0.8 < spread < 1.25, spread
-    assert np.abs(z).max() < 6
+    options = {"prior_scale": 3.94}
+    long = quiet(BayesianLogisticRegression(inference="mcmc", draws=20_000, random_state=99, **options), X, y)
+    fits = [quiet(BayesianLogisticRegression(draws=500, random_state=seed, **options), X, y) for seed in range(8)]
+    for rows in (X, 4 * X):
+        truth, noise = long.predict_proba(rows, return_std_error=True)
+        found = [model.predict_proba(rows, return_std_error=True) for model in fits]
+        z = np.array([(P - truth) / np.hypot(error, noise) for P, error in found])
+        methods = [model.inference_ for model in fits]
+        record_property("found", f"{methods}: z {np.sqrt((z**2).mean()):.2f}, at most {np.abs(z).max():.1f}")
+        assert 0.8 < np.sqrt((z**2).mean()) < 1.25
+        assert np.abs(z).max() < 6
+        for model, (P, error) in zip(fits, found, strict=True):
+            off = np.abs(P - truth)
+            if model.trust_.verdict == "corrected" and rows is X:  # which is said only where it holds
+                assert off.max() < model.tolerance + 4 * noise.max()
+            assert (off <= 5 * np.hypot(error, noise)).all()
