@@ -6,6 +6,9 @@ import xarray as xr
 
 from bayes_gda.store import files, formats
 
+# What a shift says since format 3.
+ADDED = {"largest_error", "tolerance", "rows", "which"}
+
 
 def old_verdicts(node):
     """Verdicts as formats 1 and 2 had them: `Trust` on an approximation, `Verdict` with figures of its own on all else.
@@ -16,10 +19,13 @@ def old_verdicts(node):
         return [old_verdicts(item) for item in node]
     if not isinstance(node, dict):
         return node
+    if node.get("type") == "PredictionShift":
+        kept = {key: item for key, item in node["fields"].items() if key not in ADDED}
+        return {"type": "PredictionShift", "fields": kept}
     if node.get("type") != "Verdict":
         return {key: old_verdicts(item) for key, item in node.items()}
     fields = {key: old_verdicts(item) for key, item in node["fields"].items()}
-    importance, before = fields.pop("importance"), fields.pop("before")
+    importance, before, _ = fields.pop("importance"), fields.pop("before"), fields.pop("monte_carlo")
     if importance is not None:
         assert fields.pop("diagnosis") is None
         assert before is None
@@ -29,11 +35,13 @@ def old_verdicts(node):
 
 
 def write_format_1(content: formats.Content, path) -> None:
-    """Format 1: group `model`, attribute `state`, other names, no `missing`, no notes on the groups, old verdicts."""
+    """Format 1: group `model`, attribute `state`, other names, no `missing`, no notes on groups, and as format 2."""
     record = content.record
     state = {
         "class": record["estimator"],
-        "hyperparameters": {name: node for name, node in record["params"].items() if name != "missing"},
+        "hyperparameters": {
+            name: node for name, node in record["params"].items() if name not in ("missing", "tolerance")
+        },
         "attributes": {name.removesuffix("_"): old_verdicts(node) for name, node in record["fitted"].items()},
     }
     variables = {

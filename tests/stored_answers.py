@@ -8,8 +8,10 @@ def answers(model, X):
     K = len(model.classes_)
     decisions = model.decide(X, 1 - np.eye(K), reject_cost=0.2)
     split = model.uncertainty(X)
+    P, error = model.predict_proba(X, return_std_error=True)
     out = {
-        "proba": model.predict_proba(X),
+        "proba": P,
+        "error": error,
         "log_proba": model.predict_log_proba(X, class_prior=np.full(K, 1 / K)),
         "interval": model.predict_interval(X),
         "labels": model.predict(X).astype(str),

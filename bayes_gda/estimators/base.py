@@ -248,7 +248,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
             Whether to return the Monte Carlo standard errors (n, K) too, as a second array: how far other draws would
             move each probability. They are 0 where probabilities are closed forms.
         """
-        P, error = probabilities(self.model_, self._checked(X), class_prior)
+        rows = self._checked(X)
+        P, error = probabilities(self.model_, rows, class_prior)
         if return_std_error:
             return P, error
         warn_of_errors(self, judge_errors(error, self.tolerance, "predicted"))

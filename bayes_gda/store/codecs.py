@@ -53,12 +53,6 @@ _COMMON: tuple[type, ...] = (
     Verdict,
 )
 
-# Fields that came after the first files of format 3; where one is absent, its default says that it is not known.
-_ADDED: dict[type, set[str]] = {
-    PredictionShift: {"largest_error", "tolerance", "rows", "which"},
-    Verdict: {"monte_carlo"},
-}
-
 Arrays = dict[str, NDArray[Any]]
 
 # Labels may be text, truth values, whole numbers or floats; each kind of array holds Python values of these types.
@@ -232,10 +226,10 @@ def _decode_dataclass(cls: type, parts: dict[str, Any], arrays: Mapping[str, NDA
     # Names that the classes' own modules import for type checkers only.
     hints = get_type_hints(cls, localns={"Diagnosis": Diagnosis, "pd": pd})
     names = [item.name for item in fields(cls) if item.init]
-    wrong = sorted((set(parts) ^ set(names)) - (set(names) & _ADDED.get(cls, set())))
-    if wrong:
-        raise StoreError(f"`{where}` does not have the fields of {cls.__name__}: {', '.join(wrong)}.")
-    values = {name: decode(part, arrays, f"{where}.{name}") for name, part in parts.items()}
+    if set(parts) != set(names):
+        wrong = ", ".join(sorted(set(parts) ^ set(names)))
+        raise StoreError(f"`{where}` does not have the fields of {cls.__name__}: {wrong}.")
+    values = {name: decode(parts[name], arrays, f"{where}.{name}") for name in names}
     for name, value in values.items():
         check_type(value, hints[name], f"{where}.{name}")
     try:

@@ -1,7 +1,8 @@
 """The layout of the file, and how files of older formats become like those of today.
 
     format 3    group `bayes_gda`: attribute `record` (JSON), the arrays as variables; beside it the posterior's groups
-    format 2    the same layout; verdicts were of two types, `Trust` on an approximation and `Verdict` on all else
+    format 2    the same layout; verdicts were of two types, `Trust` on an approximation and `Verdict` on all else;
+                neither had Monte Carlo errors, and there was no tolerance
     format 1    group `model`: attribute `state` (JSON: class, hyperparameters, attributes), the arrays as variables;
                 text of the posterior's groups stands in netCDF only, and scikit-learn's names lack their underscore
 
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from bayes_gda._version import __version__
 from bayes_gda.errors import StoreError
+from bayes_gda.methods.ladder import TOLERANCE
 from bayes_gda.store.files import FORMAT
 from bayes_gda.store.trees import to_plain
 
@@ -111,11 +113,19 @@ def _one_to_two(content: Content) -> Content:
 
 
 def _two_to_three(content: Content) -> Content:
-    """Format 2 had two types of verdict, both in what was fitted."""
+    """Format 2 had two types of verdict, both in what was fitted, and a fixed tolerance."""
     match content.record:
         case {"fitted": dict(fitted), **rest}:
+            params: Any = rest.get("params")
+            if isinstance(params, dict) and "inference" in params:  # what is always exact has neither
+                rest["params"] = {"tolerance": TOLERANCE, **params}
             return Content(rest | {"fitted": _one_verdict(fitted)}, content.arrays, content.groups)
     raise StoreError("Attribute 'record' must say what was fitted.")
+
+
+# What verdicts and shifts of format 2 did not say.
+_NOTHING = {"importance": None, "diagnosis": None, "before": None, "monte_carlo": None}
+_UNKNOWN = {"largest_error": {"float": "nan"}, "tolerance": {"float": "nan"}, "rows": 0, "which": "given"}
 
 
 def _one_verdict(node: Any) -> Any:
@@ -129,10 +139,12 @@ def _one_verdict(node: Any) -> Any:
         case {"type": "Trust", "fields": dict(fields), **rest} if not rest:
             words = {key: fields.pop(key) for key in ("verdict", "reason", "next_step") if key in fields}
             evidence = {"type": "Importance", "fields": fields}
-            return {"type": "Verdict", "fields": {**words, "importance": evidence, "diagnosis": None, "before": None}}
+            return {"type": "Verdict", "fields": {**_NOTHING, **words, "importance": evidence}}
         case {"type": "Verdict", "fields": {"laplace": before, **others}, **rest} if not rest:
             kept = {key: item for key, item in others.items() if key not in ("pareto_k", "ess_fraction")}
-            return {"type": "Verdict", "fields": {**kept, "importance": None, "before": before}}
+            return {"type": "Verdict", "fields": {**_NOTHING, **kept, "before": before}}
+        case {"type": "PredictionShift", "fields": dict(fields), **rest} if not rest:
+            return {"type": "PredictionShift", "fields": _UNKNOWN | fields}
     return node
 
 

@@ -47,7 +47,7 @@ _FITTED: dict[str, Any] = {
 _SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "n_samples_seen_": float}
 
 # Parameters that came after the first files were written; where one is absent, its default is what was meant.
-_ADDED = {"missing", "tolerance"}
+_ADDED = {"missing"}
 
 
 class UnknownFamilyError(StoreError):

@@ -24,6 +24,7 @@ from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
 from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.store.codecs import decode, encode, stored_types
 
 IRIS = load_example("iris")
@@ -75,6 +76,7 @@ def a_diagnosis():
 PHI, LAPLACE, TRUST = a_trust()
 EXACT = lda_posterior(MOMENTS, NIW.default(MOMENTS))
 COUNTS = ObservedCounts(MOMENTS.count, np.full((3, 4), 2.0))
+NOISE = MonteCarlo(120, "training", 3, 0.0061, 0.01)
 OBJECTS = [
     NIW.default(MOMENTS),
     NIG.default(MOMENTS),
@@ -94,7 +96,7 @@ OBJECTS = [
     FeatureMap.fit(IRIS.X, ["a\0b", "\udc80", "π/2", ""], standardize=False, intercept=False),
     LAPLACE,
     TRUST,
-    Verdict("sampled", "reason", "step", diagnosis=a_diagnosis(), before=TRUST),
+    Verdict("sampled", "reason", "step", diagnosis=a_diagnosis(), before=TRUST, monte_carlo=NOISE),
     GaussianClassifier("shared", MOMENTS, NIW.default(MOMENTS), np.ones(3), posterior=EXACT),
     GaussianClassifier("shared", MOMENTS, LKJ.default(MOMENTS), np.ones(3), draws=EXACT.draw(7, random_seed=1)),
     RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE),
@@ -117,6 +119,7 @@ def test_every_type_on_the_list_is_tested():
     seen = {type(value).__name__ for value in OBJECTS} | {
         "Diagnosis",
         "Importance",
+        "MonteCarlo",
         "NewtonInfo",
         "PredictionShift",
         "Thresholds",

@@ -9,6 +9,7 @@ from scipy.stats import kstest
 
 from bayes_gda.families.base import get_family
 from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.reporting.analysis import detail
 from bayes_gda.reporting.analysis.conclusions import (
     Conclusion,
@@ -42,6 +43,10 @@ def verdicts(*levels):
     return {f"model{i}": (level, "Reason.", "Step.") for i, level in enumerate(levels)}
 
 
+def noise(error):
+    return MonteCarlo(40, "held-out", 7 * (error > 0.005), error, 0.01)
+
+
 CASES = [
     (lambda: graded("It does.", 0.2, 0.05, LOGISTIC), "green"),
     (lambda: graded("It does.", 0.05, 0.05, LOGISTIC), "amber"),
@@ -55,11 +60,15 @@ CASES = [
     (lambda: judged("logistic", LOGISTIC, "mcmc", trust("corrected"), SETTINGS), "amber"),
     (lambda: judged("logistic", LOGISTIC, "laplace", trust("needs-mcmc"), SETTINGS), "red"),
     (lambda: judged("logistic", LOGISTIC, "mcmc", trust("needs-mcmc"), SETTINGS), "red"),
-    (lambda: converged({}, [], SETTINGS), "green"),
-    (lambda: converged({}, ["softmax"], SETTINGS), "red"),
-    (lambda: converged(verdicts("good", "good"), [], SETTINGS), "green"),
-    (lambda: converged(verdicts("good", "caution"), [], SETTINGS), "amber"),
-    (lambda: converged(verdicts("caution", "bad"), [], SETTINGS), "red"),
+    (lambda: converged({}, [], SETTINGS, {}), "green"),
+    (lambda: converged({}, [], SETTINGS, {"logistic": noise(0.002)}), "green"),
+    (lambda: converged({}, [], SETTINGS, {"logistic": noise(0.006)}), "amber"),
+    (lambda: converged(verdicts("good"), [], SETTINGS, {"logistic": noise(0.002)}), "green"),
+    (lambda: converged(verdicts("good"), [], SETTINGS, {"lda": noise(0.002), "logistic": noise(0.006)}), "amber"),
+    (lambda: converged({}, ["softmax"], SETTINGS, {}), "red"),
+    (lambda: converged(verdicts("good", "good"), [], SETTINGS, {}), "green"),
+    (lambda: converged(verdicts("good", "caution"), [], SETTINGS, {}), "amber"),
+    (lambda: converged(verdicts("caution", "bad"), [], SETTINGS, {}), "red"),
     (lambda: calibrated(0.2, 0.1, 0.3, 100, LOGISTIC, SETTINGS), "green"),
     (lambda: calibrated(0.1, 0.02, 0.01, 100, LOGISTIC, SETTINGS), "amber"),
     (lambda: calibrated(0.2, 0.1, 0.01, 100, LOGISTIC, SETTINGS), "red"),
@@ -84,12 +93,17 @@ def test_the_call_is_one_that_can_be_pasted():
     assert judged("logistic", LOGISTIC, "laplace", trust("needs-mcmc"), SETTINGS).call == (
         "bayes-gda report 'my data.csv' --target class --models logistic"
     )
-    assert converged(verdicts("bad"), [], SETTINGS).call == (
+    assert converged(verdicts("bad"), [], SETTINGS, {}).call == (
         "bayes-gda report 'my data.csv' --target class --models model0 --draws 2000 --chains 4"
     )
+    rough = converged(verdicts("good"), [], SETTINGS, {"softmax": noise(0.006)})
+    assert "0.0060 on 40 held-out rows (tolerance 0.01); for 7 of them" in rough.sentence
+    # (2 · .006/.01)² = 1.44 times the draws
+    assert rough.call == ("bayes-gda report 'my data.csv' --target class --models softmax --draws 1500 --chains 4")
     assert ReportSettings(data_name="example:pima").own_command() == (
         "bayes-gda report example:pima --test-size 0.3 --seed 0 --draws 1000 --chains 4"
     )
+    assert ReportSettings(data_name="example:pima", tolerance=0.002).own_command().endswith("--tolerance 0.002")
     assert "DATA --target COLUMN" in ReportSettings().command()
 
 
