@@ -30,7 +30,7 @@ CHANCE_RUNS = 300
 
 
 @lru_cache(maxsize=64)
-def detectable(N: int, bins: int, alpha: float) -> dict[str, float]:
+def detectable(N: int, bins: int, alpha: float) -> dict[str, float | None]:
     """Return the misfits that N simulations detect with probability 80 %.
 
     Parameters
@@ -42,7 +42,8 @@ def detectable(N: int, bins: int, alpha: float) -> dict[str, float]:
 
     Returns
     -------
-    `shift` in posterior sd; `narrow` and `wide`, the posterior's sd over the right one. nan if nothing is wide enough.
+    `shift` in posterior sd; `narrow` and `wide`, the posterior's sd over the right one. None if nothing in reach is
+    detected.
     """
     limits = band(N, bins, alpha)
 
@@ -52,13 +53,13 @@ def detectable(N: int, bins: int, alpha: float) -> dict[str, float]:
         inner = cumulative(_histograms(rng.binomial(DRAWS, ndtr((z - shift) / factor)), bins))
         return float(((inner < limits.lower) | (inner > limits.upper)).any(axis=-1).mean())
 
-    def find(misfit: Callable[[float], tuple[float, float]], near: float, far: float) -> float:
+    def find(misfit: Callable[[float], tuple[float, float]], near: float, far: float) -> float | None:
         if share(*misfit(far)) < POWER:
-            return float("nan")
+            return None
         for _ in range(9):  # to 1/500 of the interval, finer than the error of the share
             middle = (near + far) / 2
             near, far = (near, middle) if share(*misfit(middle)) >= POWER else (middle, far)
-        return far
+        return round(far, 4)
 
     return {
         "shift": find(lambda x: (x, 1.0), 0.0, 1.5),

@@ -27,6 +27,10 @@ def test_more_simulations_see_smaller_errors():
     assert few["narrow"] < many["narrow"]
 
 
+def test_what_so_few_cannot_see_is_none():
+    assert detectable(8, BINS, 1e-5) == {"shift": None, "narrow": None, "wide": None}
+
+
 def test_independent_quantities_leave_their_bands_as_a_binomial_number():
     ranks = np.random.default_rng(1).integers(DRAWS + 1, size=(400, 20))
     p = chance_counts(ranks, BINS, 0.05)
