@@ -4,7 +4,11 @@
     laplace      the Gaussian at the mode, in unconstrained coordinates
     skew-modal   the same with the skewness of the third derivatives; for the regressions
     corrected    weighted draws of the fitted proposal, resampled; none where the verdict is `needs-mcmc`
-    mcmc         NUTS, two chains, run longer if they mix slowly, thinned to draws that are nearly independent
+    mcmc         NUTS, two chains, run longer if they mix slowly, thinned to draws that are nearly independent; for
+                 rows with gaps data augmentation
+    empirical-bayes
+                 draws given a prior whose scale, or target, was estimated from the same rows. It uses the data twice:
+                 no posterior, and its ranks need not be uniform
 
 A method may refuse a data set: there is no mode, the verdict says that MCMC is needed, or the chains do not mix. To
 leave these simulations out is fair, because whether it refuses depends on the data and its own random numbers, not on
@@ -16,10 +20,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from proof.simulate import Model, Simulation
+from proof.simulate import Simulation
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
+from bayes_gda.families.base import Family
 from bayes_gda.methods.ladder import Settings, verify
 from bayes_gda.methods.skew import SkewModal
 
@@ -68,37 +73,61 @@ def laplace(simulation: Simulation, size: int, seed: int) -> Posterior:
         w = simulation.family.laplace().draw(size, random_seed=seed)
     except ConvergenceError:
         return Posterior("no mode")
-    return Posterior("drawn", simulation.density.variables(w))
+    return _drawn(simulation, w)
 
 
 def skew_modal(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Draw from the skew-modal approximation."""
     family = simulation.family
     w = SkewModal(family.laplace(), family.target).draw(size, random_seed=seed)
-    return Posterior("drawn", simulation.density.variables(w))
+    return _drawn(simulation, w)
 
 
 def corrected(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Resample the weighted draws behind the verdict, whatever it says but `needs-mcmc`."""
+    return _corrected(simulation, simulation.family, size, seed)
+
+
+def _corrected(simulation: Simulation, family: Family, size: int, seed: int) -> Posterior:
     try:
-        posterior = simulation.family.laplace()
+        posterior = family.laplace()
     except ConvergenceError:
         return Posterior("no mode")
-    trust = verify(simulation.family, posterior, Settings(random_seed=seed))
+    trust = verify(family, posterior, Settings(random_seed=seed))
     if trust.verdict == "needs-mcmc":
         return Posterior("needs-mcmc")
     assert trust.importance is not None
-    w = trust.importance.draw(size, random_seed=seed)
-    return Posterior(trust.verdict, simulation.density.variables(w))
+    return _drawn(simulation, trust.importance.draw(size, random_seed=seed), trust.verdict)
+
+
+def empirical_bayes(simulation: Simulation, size: int, seed: int) -> Posterior:
+    """Draw under the prior that the data choose; a regression's draws are corrected, so that only that is seen."""
+    family: Any = simulation.family
+    if family.averages:
+        return Posterior("drawn", family.exact().model.draw_variables(size, random_seed=seed))
+    try:
+        estimated = family.bind(simulation.data, features=family.features, prior_scale="empirical-bayes")
+    except ConvergenceError:  # the evidence has no maximum
+        return Posterior("no mode")
+    return _corrected(simulation, estimated, size, seed)
+
+
+def _drawn(simulation: Simulation, w: Floats, outcome: str = "drawn") -> Posterior:
+    assert simulation.density is not None
+    return Posterior(outcome, simulation.density.variables(w))
 
 
 def mcmc(simulation: Simulation, size: int, seed: int) -> Posterior:
     """Sample the PyMC model and keep draws that are as far apart as they can be."""
     from bayes_gda import sample
 
+    family = simulation.family
     for draws in CHAIN_DRAWS:
-        # One core: the simulations themselves share them.
-        tree = sample(simulation.family.build(), draws=draws, chains=CHAINS, cores=1, random_seed=seed, progress=False)
+        if np.isnan(simulation.data.X).any():
+            _, tree = family.sample(Settings(draws=draws, chains=CHAINS, random_seed=seed), None)
+        else:
+            # One core: the simulations themselves share them.
+            tree = sample(family.build(), draws=draws, chains=CHAINS, cores=1, random_seed=seed, progress=False)
         posterior = tree["posterior"].to_dataset()[sorted(simulation.theta)]
         effective = _least_effective(posterior)
         if effective >= size:
@@ -122,13 +151,7 @@ METHODS: dict[str, Method] = {
     "skew-modal": skew_modal,
     "corrected": corrected,
     "mcmc": mcmc,
+    "empirical-bayes": empirical_bayes,
 }
 # These claim to draw from the posterior itself; the others are approximations.
 SOUND = ("exact", "corrected", "mcmc")
-
-
-def methods_of(model: Model) -> tuple[str, ...]:
-    """Return the methods that a model has."""
-    left_out = {"exact"} if not model.conjugate else set()
-    left_out |= {"skew-modal"} if not model.regression else set()
-    return tuple(name for name in METHODS if name not in left_out)

@@ -6,7 +6,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
@@ -118,9 +118,9 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
         rows = [r for r in results if r["method"] == method]
         if not rows:
             continue
-        total, single = sum(len(r["quantities"]) for r in rows), sum(r["outside_single"] for r in rows)
+        total = sum(len(r["quantities"]) for r in rows)
         bad = [r for r in rows if r["outside"]]
-        chance = f"{single} leave a 95 % band of their own, {0.05 * total:.0f} would by chance."
+        chance = _chance(rows)
         if bad:
             where = "; ".join(f"{r['model']}: {r['outside']} of {len(r['quantities'])}, most {_worst(r)}" for r in bad)
             head, text = f"The {kind} posterior leaves the bands.", f"{where}. {chance}"
@@ -132,11 +132,28 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
         if refused:
             text += f" It gave no answer, and said so, for some data sets: {', '.join(refused)}."
         out.append({"tone": "red" if bad else "green", "head": head, "text": text})
-    for method, name in (("laplace", "Laplace"), ("skew-modal", "Skew-modal")):
+    for method, name in (("laplace", "Laplace"), ("skew-modal", "Skew-modal"), ("empirical-bayes", "Empirical Bayes")):
         rows = [r for r in results if r["method"] == method]
         if rows:
             out.append(_approximation(name, rows))
     return out
+
+
+def _chance(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many quantities leave a 95 % band of their own, and how many do by chance, correlated as they are."""
+    count, total = sum(r["outside_single"] for r in rows), sum(len(r["quantities"]) for r in rows)
+    by_chance = reduce(np.convolve, [np.array(r["chance_single"]) for r in rows])
+    by_chance = by_chance / by_chance.sum()
+    k = np.arange(len(by_chance))
+    mean = float(by_chance @ k)
+    sd = float(np.sqrt(by_chance @ (k - mean) ** 2))
+    independent = np.sqrt(0.05 * 0.95 * total)
+    p = float(by_chance[count:].sum())
+    tail = f"p = {p:.3f}" if p >= 0.0005 else "p < 0.001"
+    return (
+        f"{count} of {total} leave a 95 % band of their own; if all are right, {mean:.1f} do on average, with an sd of "
+        f"{sd:.1f} ({independent:.1f} if they were independent), and {count} or more with {tail}."
+    )
 
 
 def _approximation(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
@@ -147,7 +164,10 @@ def _approximation(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, st
     parts = [f"{r['model']} {r['outside']} of {len(r['quantities'])}, most {_worst(r)}" for r in bad]
     fine = [r for r in rows if not r["outside"]]
     text = f"Outside the bands: {'; '.join(parts)}." + (f" Inside: {_names(fine)}." if fine else "")
-    head = f"{name} leaves the bands for {len(bad)} of {len(rows)} models, as an approximation may with so few rows."
+    why = "as an approximation may with so few rows"
+    if rows[0]["method"] == "empirical-bayes":
+        why = "as it may: it uses the data twice, and is no posterior of the model that the parameters were drawn from"
+    head = f"{name} leaves the bands for {len(bad)} of {len(rows)} models, {why}."
     return {"tone": "amber", "head": head, "text": text}
 
 

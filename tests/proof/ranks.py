@@ -34,7 +34,8 @@ def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[
         for index in np.ndindex(values.shape[1:]):
             if name == "Sigma" and index[-1] > index[-2]:
                 continue  # the same number as below the diagonal
-            out[f"{name}[{','.join(map(str, index))}]"] = values[(slice(None), *index)]
+            label = f"{name}[{','.join(map(str, index))}]" if index else name
+            out[label] = values[(slice(None), *index)]
     odds = _log_odds(variables, simulation.new_rows)
     for i, k in np.ndindex(odds.shape[1:]):
         if k > 0 or odds.shape[2] > 2:  # of two classes, one says it all
@@ -42,9 +43,12 @@ def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[
     given = dict(variables)
     if "sigma2" in given:
         given.setdefault("sigma", np.sqrt(given["sigma2"]))  # what the LKJ prior of the naive model is written in
-    likelihood = simulation.density.log_likelihood(given, simulation.data).sum(axis=1)
+    likelihood = simulation.log_likelihood(given)
+    out |= {"log likelihood": likelihood}
+    if simulation.density is None:
+        return out
     prior = sum(simulation.density.log_prior(given).values(), np.zeros(len(likelihood)))
-    return out | {"log likelihood": likelihood, "log joint": likelihood + prior}
+    return out | {"log joint": likelihood + prior}
 
 
 def group_of(name: str) -> str:

@@ -4,7 +4,12 @@ Each model has one fixed prior and one fixed size of data, small enough for Lapl
 
     Gaussian models    40 rows, d = 2, K = 3; π ~ Dirichlet(2), under which some data sets have a class without rows
     the same, LKJ      π ~ Dirichlet(5): with one row in a class this prior has no mode, and no sampler is at ease
-    regressions        40 rows, d = 2, the package's default prior on standardised features
+    lda-10, lda-wide   d = 10, with 40 rows and with 8: fewer rows than features
+    lda-gaps …         a quarter of all values missing completely at random
+    regressions        40 rows, d = 2, the package's default prior on standardised features; d = 10, with 40 rows and 8
+    hierarchical       τ ~ N⁺(0, 2.5²), slopes ~ N(0, τ²); d = 4
+    logistic-eb, rda   the prior's scale is estimated from the same data (empirical Bayes), while θ was drawn with a
+                       fixed one: no posterior of the model that θ came from, so that ranks need not be uniform
 
 The prior must not look at the data, so the Gaussian models have numbers here in place of their defaults. Regressions
 are conditional on X: standardising with its own mean and scale is part of the model, not a look at y.
@@ -13,7 +18,8 @@ Rows to predict are fixed points. Rows drawn from the same θ would not do: they
 posterior was not told, and the ranks of their probabilities would not be uniform.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -23,16 +29,33 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.base import Family
-from bayes_gda.families.gaussian.family import LDA, QDA, Gaussian, Naive
+from bayes_gda.families.gaussian.continuum import DIAGONAL, POOLING
+from bayes_gda.families.gaussian.family import LDA, QDA, RDA, Gaussian, Naive
+from bayes_gda.families.gaussian.gaps.predictive import log_joint_observed_per_draw
 from bayes_gda.families.linear.family import Logistic, Softmax
 from bayes_gda.methods.density import Density
-from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Normal
+from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
+from bayes_gda.priors.distributions import DEFAULT_KAPPA
 
 N_ROWS = 40
-NAMES = ("x1", "x2")
-# Where probabilities are asked for: the centre, a point on the flank, and one far out, in units of the features' sd.
+# Fewer rows than the ten features.
+FEW_ROWS = 8
+# Share of the values that are missing where rows have gaps.
+MISSING = 0.25
+# Where probabilities are asked for: the centre, a point on the flank, and one far out, in units of the features' sd;
+# further features are 0.
 NEW_ROWS = frozen([[0.0, 0.0], [1.0, -0.5], [-2.0, 2.5]])
 _GAUSSIANS: dict[str, type[Gaussian]] = {family.covariance: family for family in (LDA, QDA, Naive)}
+
+
+def names_of(d: int) -> tuple[str, ...]:
+    """Return names for d features."""
+    return tuple(f"x{j + 1}" for j in range(d))
+
+
+def new_rows_of(d: int) -> Floats:
+    """Return the rows to predict (3, d)."""
+    return np.hstack([NEW_ROWS, np.zeros((len(NEW_ROWS), d - 2))])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,36 +67,35 @@ class Simulation:
     theta
         The true parameters by name, with a leading axis of length 1, as draws have.
     data
-        The rows drawn given them.
+        The rows drawn given them; with gaps where values are missing.
     family
         Model, prior and data as the estimators hand them to the methods.
     new_rows
         (3, ·) rows to predict: features for the Gaussian models, a design matrix for the regressions.
+    density
+        The posterior density of the complete rows, which has the log prior; None where there is none.
     """
 
     theta: dict[str, Floats]
     data: Dataset
     family: Family
     new_rows: Floats
+    density: Density | None
 
-    @property
-    def density(self) -> Density:
-        """The posterior density: variables from coordinates, log prior, log likelihood."""
-        density = self.family.density
-        assert density is not None
-        return density
+    def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
+        """Return the log likelihood (S,) of all rows, of what was observed of them, at values of the parameters."""
+        if self.density is not None and not np.isnan(self.data.X).any():
+            return self.density.log_likelihood(variables, self.data).sum(axis=1)
+        log_joint = log_joint_observed_per_draw(variables, self.data.X)
+        return np.asarray(log_joint[:, np.arange(self.data.n), self.data.y].sum(axis=1))
 
 
 class Model(Protocol):
     """A model with a fixed prior and size of data."""
 
     @property
-    def conjugate(self) -> bool:
-        """Whether the posterior is known in closed form."""
-
-    @property
-    def regression(self) -> bool:
-        """Whether only p(y | x) is modelled."""
+    def methods(self) -> tuple[str, ...]:
+        """The methods that it is simulated by."""
 
     @property
     def setting(self) -> str:
@@ -89,45 +111,46 @@ class GaussianModel:
 
     covariance: Literal["shared", "own", "diagonal"]
     prior: NIW | NIG | LKJ
-    K: int = 3
+    methods: tuple[str, ...] = ("exact", "laplace", "corrected", "mcmc")
     concentration: float = 2.0
+    rows: int = N_ROWS
+    missing: float = 0.0
+    K: int = 3
 
     @property
-    def conjugate(self) -> bool:
-        """Whether the posterior is known in closed form."""
-        return not isinstance(self.prior, LKJ)
-
-    @property
-    def regression(self) -> bool:
-        """A generative model is none."""
-        return False
+    def d(self) -> int:
+        """Number of features."""
+        return len(self.prior.m)
 
     @property
     def setting(self) -> str:
         """Prior and size in one line."""
-        prior = {
-            NIW: "Σ ~ IW(2I, 5), μ ~ N(0, Σ/0.25)",
-            NIG: "σ² ~ IG(2.5, 1.5), μ ~ N(0, σ²/0.25)",
-            LKJ: "σ ~ N⁺(0, 1.5²), R ~ LKJ(2), μ ~ N(0, 2²)",
-        }[type(self.prior)]
-        without = prior.replace("R ~ LKJ(2), ", "") if self.covariance == "diagonal" else prior
-        return f"{without}, π ~ Dir({self.concentration:g}); {N_ROWS} rows, {len(NAMES)} features, {self.K} classes"
+        match self.prior:
+            case NIW():
+                prior = f"Σ ~ IW(2I, {self.prior.nu:g}), μ ~ N(0, Σ/0.25)"
+            case NIG():
+                prior = "σ² ~ IG(2.5, 1.5), μ ~ N(0, σ²/0.25)"
+            case _:
+                correlations = "" if self.covariance == "diagonal" else "R ~ LKJ(2), "
+                prior = f"σ ~ N⁺(0, 1.5²), {correlations}μ ~ N(0, 2²)"
+        gaps = f", {100 * self.missing:.0f} % of the values missing" if self.missing else ""
+        size = f"{self.rows} rows, {self.d} features, {self.K} classes{gaps}"
+        return f"{prior}, π ~ Dir({self.concentration:g}); {size}"
 
     def draw(self, rng: np.random.Generator) -> Simulation:
-        """Draw π, μ and Σ from the prior, classes from π, rows from N(μ_y, Σ_y)."""
+        """Draw π, μ and Σ from the prior, classes from π, rows from N(μ_y, Σ_y), and what is missing of them."""
         theta = self._parameters(rng)
-        y = rng.choice(self.K, size=N_ROWS, p=theta["pi"][0])
-        z = rng.standard_normal((N_ROWS, len(NAMES)))
-        if "sigma2" in theta:
-            noise = np.sqrt(theta["sigma2"][0, y]) * z
-        else:
-            L = np.linalg.cholesky(theta["Sigma"][0])
-            noise = np.einsum("...ij,...j->...i", L if L.ndim == 2 else L[y], z)
-        data = Dataset(theta["mu"][0, y] + noise, y, NAMES, tuple(range(self.K)))
-        return self._simulation(theta, data)
+        data = draw_rows(theta, self.rows, rng)
+        complete = self._family(data)
+        family = complete
+        if self.missing:
+            gaps = rng.random(data.X.shape) < self.missing
+            data = Dataset(np.where(gaps, np.nan, data.X), data.y, data.feature_names, data.class_names)
+            family = replace(complete, data=data, moments=None)
+        return Simulation(theta, data, family, new_rows_of(self.d), complete.density)
 
     def _parameters(self, rng: np.random.Generator) -> dict[str, Floats]:
-        K, d, p = self.K, len(NAMES), self.prior
+        K, d, p = self.K, self.d, self.prior
         theta = Dirichlet(frozen(self.concentration)).draw(1, K, random_seed=rng)
         if isinstance(p, NIG):
             return theta | {name: x[None] for name, x in p.draw(K, random_seed=rng).items()}
@@ -145,60 +168,125 @@ class GaussianModel:
         noise = rng.standard_normal((K, d)) @ np.linalg.cholesky(Sigma).T
         return theta | {"mu": (p.m + noise / np.sqrt(p.kappa))[None], "Sigma": Sigma[None]}
 
-    def _simulation(self, theta: dict[str, Floats], data: Dataset) -> Simulation:
+    def _family(self, data: Dataset) -> Gaussian:
         moments, alpha = Moments.from_arrays(data.X, data.y, self.K), frozen(np.full(self.K, self.concentration))
-        family = _GAUSSIANS[self.covariance].of_moments(moments, data, self.prior, alpha)
-        return Simulation(theta, data, family, NEW_ROWS)
+        return _GAUSSIANS[self.covariance].of_moments(moments, data, self.prior, alpha)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RegressionModel:
-    """Logistic regression (two classes) or softmax regression, under the default prior of the package."""
+class RegularizedModel:
+    """Regularised discriminant analysis: a cell (w, δ) of its grid, and covariances about a target that is fixed here.
 
-    K: int
+    The package estimates the target, and the prior's centre, from the data.
+    """
 
-    @property
-    def conjugate(self) -> bool:
-        """There is no closed form."""
-        return False
-
-    @property
-    def regression(self) -> bool:
-        """Only p(y | x) is modelled."""
-        return True
+    K: int = 3
+    methods: tuple[str, ...] = ("empirical-bayes",)
 
     @property
     def setting(self) -> str:
         """Prior and size in one line."""
-        return f"intercept ~ N(0, 5²), slopes ~ N(0, 2.5²); {N_ROWS} rows, {len(NAMES)} features, {self.K} classes"
+        return (
+            f"(w, δ) uniform on the grid, Σₖ ~ IW(wT, w + 3), T between S = (1, .6; .6, 1.5) and its diagonal, "
+            f"π ~ Dir(1); {N_ROWS} rows, 2 features, {self.K} classes"
+        )
+
+    def draw(self, rng: np.random.Generator) -> Simulation:
+        """Draw a cell, π, μ and Σ, classes from π, and rows from N(μ_y, Σ_y)."""
+        S, d = np.array([[1.0, 0.6], [0.6, 1.5]]), 2
+        s, size = rng.choice(POOLING), N_ROWS / self.K
+        w = max(1.0, size * s / (1 - s))
+        # A column of the grid is naive; the others are between the target and its diagonal.
+        column = rng.integers(len(DIAGONAL) + 1)
+        theta = Dirichlet().draw(1, self.K, random_seed=rng)
+        if column == len(DIAGONAL):
+            naive = NIG(np.zeros(d), frozen(DEFAULT_KAPPA), frozen((w + 2) / 2), w * np.diag(S) / 2)
+            drawn = naive.draw(self.K, random_seed=rng)
+            drawn["Sigma"] = drawn.pop("sigma2")[..., None] * np.eye(d)
+        else:
+            T = (1 - DIAGONAL[column]) * S + DIAGONAL[column] * np.diag(np.diag(S))
+            drawn = NIW(np.zeros(d), DEFAULT_KAPPA, w * T, w + d + 1).draw(self.K, random_seed=rng)
+        theta |= {name: drawn[name][None] for name in ("mu", "Sigma")}
+        data = draw_rows(theta, N_ROWS, rng)
+        return Simulation(theta, data, RDA.bind(data), new_rows_of(d), None)
+
+
+def draw_rows(theta: Mapping[str, Floats], n: int, rng: np.random.Generator) -> Dataset:
+    """Draw n classes from π, and rows from N(μ_y, Σ_y)."""
+    K, d = theta["mu"].shape[1:]
+    y = rng.choice(K, size=n, p=theta["pi"][0])
+    z = rng.standard_normal((n, d))
+    if "sigma2" in theta:
+        noise = np.sqrt(theta["sigma2"][0, y]) * z
+    else:
+        L = np.linalg.cholesky(theta["Sigma"][0])
+        noise = np.einsum("...ij,...j->...i", L if L.ndim == 2 else L[y], z)
+    return Dataset(theta["mu"][0, y] + noise, y, names_of(d), tuple(range(K)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegressionModel:
+    """Logistic regression (two classes) or softmax regression, under a prior of slopes with sd `scale`, or unknown."""
+
+    K: int
+    d: int = 2
+    rows: int = N_ROWS
+    scale: float | None = 2.5
+    methods: tuple[str, ...] = ("laplace", "skew-modal", "corrected", "mcmc")
+
+    @property
+    def setting(self) -> str:
+        """Prior and size in one line."""
+        slopes = "τ ~ N⁺(0, 2.5²), slopes ~ N(0, τ²)" if self.scale is None else f"slopes ~ N(0, {self.scale:g}²)"
+        return f"intercept ~ N(0, 5²), {slopes}; {self.rows} rows, {self.d} features, {self.K} classes"
 
     def draw(self, rng: np.random.Generator) -> Simulation:
         """Draw rows, weights from the prior, and classes given both."""
-        X = rng.standard_normal((N_ROWS, len(NAMES)))
-        features = FeatureMap.fit(X, NAMES)
-        Phi, new = features(X), features(NEW_ROWS)
+        X = rng.standard_normal((self.rows, self.d))
+        features = FeatureMap.fit(X, names_of(self.d))
+        Phi, new = features(X), features(new_rows_of(self.d))
         m, binary = Phi.shape[1], self.K == 2
-        prior = Normal.default(m)
-        w = prior.draw(1 if binary else self.K, m, random_seed=rng)["w"]
+        theta: dict[str, Floats] = {}
+        prior: Normal | HierarchicalScale
+        if self.scale is None:
+            prior = HierarchicalScale()
+            theta = prior.draw(1, m, random_seed=rng)
+            w = theta["w"]
+        else:
+            prior = Normal.default(m, prior_scale=self.scale)
+            w = prior.draw(1 if binary else self.K, m, random_seed=rng)["w"]
         # P(y = k) ∝ e^{a_k}: the largest of a_k + Gumbel noise. With two classes, the first has a = 0.
         a = Phi @ (np.vstack([np.zeros(m), w]) if binary else w).T
         y = np.argmax(a + rng.gumbel(size=a.shape), axis=1)
-        data = Dataset(X, y, NAMES, tuple(range(self.K)))
+        data = Dataset(X, y, names_of(self.d), tuple(range(self.K)))
         family = (Logistic if binary else Softmax).bind(data, prior, features=features)
-        return Simulation({"w": w if binary else w[None]}, data, family, new)
+        return Simulation(theta | {"w": w if binary else w[None]}, data, family, new, family.density)
 
 
 _NIW = NIW(m=frozen([0.0, 0.0]), kappa=0.25, Psi=frozen(2 * np.eye(2)), nu=5.0)
+_NIW_10 = NIW(m=frozen(np.zeros(10)), kappa=0.25, Psi=frozen(2 * np.eye(10)), nu=13.0)
 _NIG = NIG(m=frozen([0.0, 0.0]), kappa=frozen(0.25), a=frozen(2.5), b=frozen(1.5))
 _LKJ = LKJ(scale=frozen([1.5, 1.5]), m=frozen([0.0, 0.0]), mean_scale=frozen([2.0, 2.0]))
+_APPROXIMATE = ("laplace", "corrected", "mcmc")
 
 MODELS: dict[str, Model] = {
     "lda": GaussianModel("shared", _NIW),
     "qda": GaussianModel("own", _NIW),
     "naive": GaussianModel("diagonal", _NIG),
-    "lda-lkj": GaussianModel("shared", _LKJ, concentration=5.0),
-    "qda-lkj": GaussianModel("own", _LKJ, concentration=5.0),
-    "naive-lkj": GaussianModel("diagonal", _LKJ, concentration=5.0),
+    "lda-lkj": GaussianModel("shared", _LKJ, _APPROXIMATE, 5.0),
+    "qda-lkj": GaussianModel("own", _LKJ, _APPROXIMATE, 5.0),
+    "naive-lkj": GaussianModel("diagonal", _LKJ, _APPROXIMATE, 5.0),
+    # With 87 coordinates importance sampling refuses nearly every data set.
+    "lda-10": GaussianModel("shared", _NIW_10, ("exact", "laplace", "mcmc")),
+    "lda-wide": GaussianModel("shared", _NIW_10, ("exact", "mcmc"), rows=FEW_ROWS),
+    "lda-gaps": GaussianModel("shared", _NIW, ("mcmc",), missing=MISSING),
+    "qda-gaps": GaussianModel("own", _NIW, ("mcmc",), missing=MISSING),
+    "naive-gaps": GaussianModel("diagonal", _NIG, ("exact",), missing=MISSING),
+    "rda": RegularizedModel(),
     "logistic": RegressionModel(2),
     "softmax": RegressionModel(3),
+    "logistic-10": RegressionModel(2, d=10),
+    "logistic-wide": RegressionModel(2, d=10, rows=FEW_ROWS),
+    "hierarchical": RegressionModel(2, d=4, scale=None, methods=_APPROXIMATE),
+    "logistic-eb": RegressionModel(2, d=4, scale=1.0, methods=("empirical-bayes",)),
 }

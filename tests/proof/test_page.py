@@ -46,6 +46,17 @@ def test_right_and_wrong_are_told_apart(numbers):
     assert re.search(r"Outside the bands: lda 1 of 3, most mu\[0\] \(too high by 0\.\d\d sd", page)
 
 
+def test_power_and_chance_are_said(numbers):
+    """300 simulations of three independent quantities: the shift is the detectable one, the number outside binomial."""
+    page = " ".join(render(numbers).split())
+    power = numbers["power"][0]
+    assert power["simulations"] == 300
+    assert f'<td class="num">300</td><td class="num">{power["family"]["shift"]:.2f}</td>' in page
+    assert re.search(
+        r"\d of 3 leave a 95 % band of their own; if all are right, 0\.\d do on average, with an sd of", page
+    )
+
+
 def test_a_method_that_must_hold_and_does_not_is_red():
     wrong = uniform("lda", "mcmc")
     wrong.ranks[:, 2] = 40 + wrong.ranks[:, 2] // 5

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from gaps import brute_log_likelihood
 from proof import sbc, store
-from proof.methods import METHODS, Posterior, exact, methods_of
+from proof.methods import METHODS, SOUND, Posterior, exact
 from proof.ranks import quantities, ranks
 from proof.sbc import Job, conclude, plan, run, simulate, simulate_with
 from proof.simulate import MODELS
@@ -40,13 +41,42 @@ def least_p(result):
 
 
 @pytest.mark.parametrize(
-    ("model", "method", "size"), [("lda", "exact", 100), ("naive", "exact", 100), ("logistic", "corrected", 50)]
+    ("model", "method", "size"),
+    [
+        ("lda", "exact", 100),
+        ("naive", "exact", 100),
+        ("lda-10", "exact", 60),
+        ("lda-wide", "exact", 60),
+        ("naive-gaps", "exact", 100),
+        ("qda-gaps", "mcmc", 20),
+        ("logistic", "corrected", 50),
+        ("logistic-wide", "corrected", 20),
+        pytest.param("lda-gaps", "mcmc", 60, marks=pytest.mark.slow),
+        pytest.param("hierarchical", "mcmc", 30, marks=pytest.mark.slow),
+    ],
 )
 def test_right_posteriors_stay_inside(model, method, size):
     result = judged(records_of(model, METHODS[method], size, name=method))
     assert result["simulations"] + result["refused"] == size
     assert result["refused"] <= size // 10
-    assert least_p(result) > (1 - LEVEL) / 3
+    assert least_p(result) > (1 - LEVEL) / 10
+
+
+@pytest.mark.parametrize("model", ["rda", "logistic-eb"])
+def test_empirical_bayes_is_shown_but_need_not_hold(model):
+    records = records_of(model, METHODS["empirical-bayes"], 12, name="empirical-bayes")
+    assert len(records.ranks) >= 6
+    assert not records.must_hold
+    assert "empirical-bayes" not in SOUND
+
+
+def test_gaps_are_in_the_data_and_the_likelihood_is_of_what_was_observed():
+    simulation = MODELS["lda-gaps"].draw(np.random.default_rng(2))
+    X, y, theta = simulation.data.X, simulation.data.y, {name: x[0] for name, x in simulation.theta.items()}
+    assert 0.1 < np.isnan(X).mean() < 0.4
+    Sigma = np.tile(theta["Sigma"], (3, 1, 1))
+    truth = brute_log_likelihood(X, y, theta["pi"], theta["mu"], Sigma)
+    assert quantities(simulation, simulation.theta)["log likelihood"][0] == pytest.approx(truth)
 
 
 def changed(change):
@@ -106,7 +136,15 @@ def test_ranks_count_what_is_below_and_break_ties_at_random():
 
 def test_quantities_of_each_model_are_finite_and_whole():
     sizes = {"lda": 23, "qda": 29, "naive": 26, "lda-lkj": 23, "qda-lkj": 29, "naive-lkj": 26}
-    sizes |= {"logistic": 8, "softmax": 20}
+    sizes |= {"logistic": 8, "softmax": 20, "lda-10": 99, "lda-wide": 99, "lda-gaps": 23, "qda-gaps": 29}
+    sizes |= {
+        "naive-gaps": 26,
+        "rda": 28,
+        "logistic-10": 16,
+        "logistic-wide": 16,
+        "hierarchical": 11,
+        "logistic-eb": 10,
+    }
     for name, model in MODELS.items():
         simulation = model.draw(np.random.default_rng(4))
         found = quantities(simulation, simulation.theta)
@@ -205,21 +243,22 @@ def test_order_does_not_matter():
 
 
 def test_every_model_is_planned_by_every_method_that_it_has():
-    jobs = plan(1000, 200)
-    assert len(jobs) == sum(len(methods_of(model)) for model in MODELS.values()) == 29
-    assert {job.simulations for job in jobs if job.method == "mcmc"} == {200}
-    assert {job.simulations for job in jobs if job.method != "mcmc"} == {1000}
-    assert plan(10, 5, ["lda:exact", "skew-modal"]) == [
-        Job("lda", "exact", 10),
-        Job("logistic", "skew-modal", 10),
-        Job("softmax", "skew-modal", 10),
+    jobs = plan(1000)
+    assert len(jobs) == sum(len(model.methods) for model in MODELS.values())
+    sizes = {(job.model, job.method): job.simulations for job in jobs}
+    assert all(sizes[model, "mcmc"] == 1000 for model in ("lda", "qda", "naive", "logistic", "softmax"))
+    assert {size for (_, method), size in sizes.items() if method == "exact"} == {5000}
+    assert set(sbc.FEWER) <= {f"{model}:{method}" for model, method in sizes}
+    assert plan(10, ["lda:exact", "skew-modal"]) == [
+        Job("lda", "exact", 50),
+        *(Job(model, "skew-modal", 10) for model in ("logistic", "softmax", "logistic-10", "logistic-wide")),
     ]
     with pytest.raises(ValueError, match="`only` must name models, methods or model:method; got 'ldo'"):
-        plan(10, 5, ["ldo"])
+        plan(10, ["ldo"])
 
 
 def test_the_command_writes_numbers_and_page(tmp_path, capsys):
-    arguments = ["--simulations", "20", "--only", "naive:exact", "--workers", "1", "--folder", str(tmp_path)]
+    arguments = ["--simulations", "4", "--only", "naive:exact", "--workers", "1", "--folder", str(tmp_path)]
     assert sbc.main(arguments) == 0
     assert "0 of 26 quantities" in " ".join(capsys.readouterr().out.split())
     assert (tmp_path / "index.html").exists()

@@ -3,7 +3,7 @@
 One rule for the whole page. The quantities of all methods that must hold make one family; each is judged at
 α = 0.01/M, M their number, so that all of them together are inside with probability 99 % if every method is right
 (Bonferroni). Approximations are judged at the same α. How many leave their own 95 % bands is counted beside how many
-would by chance.
+would by chance, with the correlations of the quantities (`power`). What the bands would have seen stands beside it.
 
 How far a posterior is off is said in its own standard deviations. With z = Φ⁻¹((rank + ½)/(L + 1)), the mean of z says
 how far the truth lies above the posterior, in posterior sd, and the sd of z is the true spread over the posterior's.
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from proof.bands import Band, band, cumulative, p_value
 from proof.methods import DRAWN, DRAWS, SOUND
+from proof.power import POWER, chance_counts, detectable
 from proof.ranks import group_of
 from scipy.special import ndtri
 
@@ -81,6 +82,15 @@ def judge(records: Sequence[Records]) -> dict[str, Any]:
         "holds": all(result["outside"] == 0 for result in sound),
         "draws": DRAWS,
         "bins": BINS,
+        "power": [
+            {
+                "simulations": N,
+                "share": POWER,
+                "family": detectable(N, BINS, alpha),
+                "single": detectable(N, BINS, 1 - SINGLE),
+            }
+            for N in sorted({_rounded(result["simulations"]) for result in sound}, reverse=True)
+        ],
         "results": results,
     }
 
@@ -100,6 +110,8 @@ def _judge_one(record: Records, alpha: float) -> dict[str, Any]:
         _judge_quantity(name, column, alpha) for name, column in zip(record.quantities, record.ranks.T, strict=True)
     ]
     worst = min(quantities, key=lambda q: (q["p_value"], -abs(q["difference"])))
+    # Of an approximation the number has no meaning.
+    chance = chance_counts(record.ranks, BINS, 1 - SINGLE) if record.must_hold else np.zeros(0)
     return {
         "model": record.model,
         "method": record.method,
@@ -111,6 +123,7 @@ def _judge_one(record: Records, alpha: float) -> dict[str, Any]:
         "outside": sum(q["outside"] for q in quantities),
         "outside_single": sum(q["outside_single"] for q in quantities),
         "expected_single": (1 - SINGLE) * len(quantities),
+        "chance_single": chance.round(4).tolist(),
         "largest_difference": max(abs(q["difference"]) for q in quantities),
         "largest_shift": max((q["shift"] for q in quantities), key=abs),
         "spreads": [min(q["spread"] for q in quantities), max(q["spread"] for q in quantities)],
@@ -118,6 +131,11 @@ def _judge_one(record: Records, alpha: float) -> dict[str, Any]:
         "effective": float(np.median(record.effective)) if record.effective else None,
         "quantities": quantities,
     }
+
+
+def _rounded(N: int) -> int:
+    """Return a number of simulations to the nearest hundred: some are left out, which does not change what is seen."""
+    return max(round(N, -2), min(N, 100))
 
 
 def _judge_quantity(name: str, ranks: NDArray[np.int64], alpha: float) -> dict[str, Any]:
