@@ -227,7 +227,7 @@ def _moment_noise(x: Floats, ess: float) -> float:
     Variances of means are those of batches of consecutive draws. Batches cannot see the repetitions of resampled draws:
     if `ess` is less than S, they are those of so many independent draws if that is more.
     """
-    S, dim = x.shape
+    S = len(x)
     centered = x - x.mean(axis=0)
     value, vector = np.linalg.eigh(centered.T @ centered / S)
     z = centered @ (vector / np.sqrt(np.maximum(value, REDUNDANT * max(value[-1], np.finfo(float).tiny))))

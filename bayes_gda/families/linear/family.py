@@ -29,7 +29,7 @@ from bayes_gda.families.linear.online import FilteredTarget
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.bridge import bridge_log_evidence
-from bayes_gda.methods.density import Density, Smoothed, ThirdOrder
+from bayes_gda.methods.density import Density, Smooth, Smoothed, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Settings
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -227,6 +227,13 @@ class Linear(Family):
         """Return draws (size, dim) of the skew-modal approximation."""
         return None if self.hierarchical else SkewModal(gaussian, self.target).draw(size, random_seed=random_seed)
 
+    def row_term(self, x: Floats, k: int, scale: Floats) -> Smooth:
+        """Return the log likelihood of a row in closed form; by differences where τ is a coordinate, too."""
+        if self.hierarchical:
+            return super().row_term(x, k, scale)
+        row = Dataset.of_checked(x, np.array([k]), self.data.feature_names, self.data.class_names)
+        return replace(self, data=row, Phi=np.ascontiguousarray(self.features(x))).target_under(FLAT)
+
     # ── From draws to a fitted model ────────────────────────────────────────────────────────────────────────────────
 
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
@@ -260,9 +267,8 @@ class Linear(Family):
 
     def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
         """Return the evidence by bridge sampling, or nan if the draws are too few."""
-        assert isinstance(model, RegressionClassifier)
-        assert model.draws is not None
-        points = model.draws if model.tau is None else np.column_stack([np.log(model.tau), model.draws])
+        points = model.coordinates
+        assert points is not None
         try:
             bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
         except DataError:  # too few draws

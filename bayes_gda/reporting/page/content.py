@@ -148,7 +148,12 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "evidence": _evidence(model),
         "predictions": records(model.predictions, "method"),
         "predictions_reference": model.method,
-        "loo": {"reason": model.loo.reason, "next_step": model.loo.next_step, "bad": model.loo.n_bad},
+        "loo": {
+            "reason": model.loo.reason,
+            "next_step": model.loo.next_step,
+            "bad": model.loo.n_bad,
+            "refitted": model.loo.n_refitted,
+        },
     }
     return out | {"posterior": _posterior(model)}
 
