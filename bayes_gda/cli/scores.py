@@ -113,8 +113,10 @@ def show_comparison(result: Comparison) -> None:
     """Print the tables and sentences of a comparison."""
     scores, n, n_test = result.scores, result.train.n, result.test.n
     if scores.loo is not None:
-        rows = [_score_line(name, line, ("stacking", "p_eff", "bad_k")) for name, line in scores.loo.iterrows()]
-        head = ("model", "elpd", "difference", "accuracy", "stacking", "p_eff", "bad k̂")
+        rows = [
+            _score_line(name, line, ("stacking", "p_eff", "refitted", "bad_k")) for name, line in scores.loo.iterrows()
+        ]
+        head = ("model", "elpd", "difference", "accuracy", "stacking", "p_eff", "refitted", "unreliable")
         show_table(f"Leave-one-out, {n} training rows", head, rows)
     if scores.held_out is not None:
         rows = [_score_line(name, line, ("log_score", "brier")) for name, line in scores.held_out.iterrows()]
@@ -141,7 +143,7 @@ def show_comparison(result: Comparison) -> None:
 
 
 def _score_line(name: Any, line: Any, more: Sequence[str]) -> tuple[str, ...]:
-    digits = {"stacking": 2, "p_eff": 1, "bad_k": 0, "log_score": 3, "brier": 3}
+    digits = {"stacking": 2, "p_eff": 1, "refitted": 0, "bad_k": 0, "log_score": 3, "brier": 3}
     return (
         str(name),
         number(line["elpd"], 1),

@@ -1,20 +1,77 @@
-"""Leave-one-out of any fitted model: in closed form, from its draws, or from the weighted draws behind it."""
+"""Leave-one-out of any fitted model: in closed form, from its draws or weighted draws, and by refits where these fail.
+
+A row whose k̂ is not below the threshold moves the posterior too far for weighting, and its estimate says nothing, not
+even whether it matters. It is fitted anew without the row, by the method behind the other rows:
+
+    exact posterior known          its closed form
+    Laplace's approximation        the Gaussian at the mode without the row, some Newton steps from the mode with it;
+                                   then of all rows, if that can be afforded, so that they are scored in one way
+    weighted or sampled draws      drawn afresh, or moved to the posterior without the row, and weighed there
+
+A refit costs some passes over the rows. They are made for the rows of largest k̂ first, up to MOST_WORK.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
-from bayes_gda.evaluation.loo import Codes, GenerativeLoo, both_kinds, take_out
+from bayes_gda.errors import ConvergenceError
+from bayes_gda.evaluation.loo import Codes, GenerativeLoo, both_kinds, rank_bad, take_out
+from bayes_gda.families.base import Family
 from bayes_gda.linalg import wide_blocks
+from bayes_gda.methods.density import Smooth
+from bayes_gda.methods.importance.proposal import SplitT
+from bayes_gda.methods.importance.trust import DRAWS
+from bayes_gda.methods.importance.without import Without, draw_afresh, move_draws
+from bayes_gda.methods.ladder import Settings
+from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.methods.verdict import Importance
-from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.fitted import FittedModel, average_draws
 
 # Numbers (draws × rows) of leave-one-out; beyond, draws are thinned, to no fewer than so many: a row takes a
 # millisecond with 4000 draws, and 20 million take 160 MB.
 MOST_NUMBERS, LEAST_DRAWS = 20_000_000, 4000
+# Terms (draws × rows) of all refits together: some 15 s at 15 ns each. Newton steps cost dim² products a row, of which
+# ten take as long as a term, and where a row's derivatives are differences some 5000 terms for each of dim² points.
+MOST_WORK, PRODUCTS, DIFFERENCES = 1_000_000_000, 10, 5000
+# Rounds of fresh draws, where moving does not do: up to five to fit the proposal, and a last one of up to eight times.
+AFRESH = 10
+# Effective draws that are moved for a refit: the error of a probability is then 2 % of its posterior sd.
+EFFECTIVE = 2000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Refits:
+    """What leave-one-out needs for a fit without a row.
+
+    Parameters
+    ----------
+    family
+        Returns the model with its data and prior, or None if they are not known.
+    gaussian
+        Whether the posterior is Laplace's Gaussian, so that a refit must be one, too; else it is the posterior itself.
+    settings
+        Draws and seed.
+    """
+
+    family: Callable[[], Family | None]
+    gaussian: bool
+    settings: Settings
 
 
 def model_loo(
-    model: FittedModel, X: Floats, y: Codes, *, size: int, random_seed: int, importance: Importance | None = None
+    model: FittedModel,
+    X: Floats,
+    y: Codes,
+    *,
+    size: int,
+    random_seed: int,
+    importance: Importance | None = None,
+    refits: Refits | None = None,
 ) -> GenerativeLoo:
     """Return leave-one-out of a fitted model: in closed form where it has one, else from its draws or weighted draws.
 
@@ -31,6 +88,8 @@ def model_loo(
         Draws of the posterior, where it is not a set of weighted ones; fewer if draws × rows would be too many.
     importance
         The weighted draws behind a corrected posterior; None if it is not one.
+    refits
+        How to fit without a row where weighting fails; None leaves these rows as they are.
     """
     n = len(X)
     hardest = int(np.isnan(X).any(axis=1).argmax())  # a row with gaps, if there is one
@@ -50,4 +109,111 @@ def model_loo(
         variables = model.variables_of(importance.draws[::step])
         log_weights = importance.log_weights[::step]
     left, full, k, threshold = take_out(lambda rows: model.log_terms(variables, X[rows]), y, "model", log_weights)
-    return both_kinds(left, full, y, k, threshold)
+    again = rank_bad(k, threshold)
+    family = refits.family() if refits is not None and len(again) else None
+    if refits is None or family is None:
+        return both_kinds(left, full, y, k, threshold)
+    if refits.gaussian and n * _newton_work(family, model) <= MOST_WORK:
+        # Weights 1/L take the Gaussian for the posterior, a refit does not: all rows are scored in one way.
+        again = np.argsort(-k, kind="stable")
+    values, reliable = _refit_rows(family, refits, model, importance, X[again], y[again])
+    refitted = again[reliable]
+    left[refitted] = values[reliable]
+    return both_kinds(left, full, y, k, threshold, refitted)
+
+
+def _newton_work(family: Family, model: FittedModel) -> int:
+    """Return the cost of finding the mode without a row, in terms."""
+    squares = family.target.dim**2
+    return family.cost_rows * (1 + squares // PRODUCTS) + (DIFFERENCES * squares if model.generative else 0)
+
+
+def _refit_rows(
+    family: Family, refits: Refits, model: FittedModel, importance: Importance | None, X: Floats, y: Codes
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return log p(x_i, k | D₋ᵢ), or log p(k | x_i, D₋ᵢ), (r, K) of rows by refits, and which are reliable (r,)."""
+    values, reliable = np.zeros((len(X), model.K)), np.zeros(len(X), dtype=np.bool_)
+    exact = None if refits.gaussian else family.exact()
+    closed = None if exact is None else exact.model.leave_one_out(X, y)
+    if closed is not None:
+        return closed[0], ~reliable
+    points = importance.draws if importance is not None else model.coordinates
+    if not family.has_mode or (points is None and not refits.gaussian):
+        return values, reliable  # there is no log posterior, or no draws in its coordinates
+    target, source = family.target, None
+    try:
+        full = family.laplace()
+    except ConvergenceError:  # a hierarchical scale may have no mode
+        full = None
+    if points is not None and not refits.gaussian:
+        source = _Source.of(points, importance, target)
+    scale = full.sd if full is not None else np.ones(target.dim) if source is None else source.draws.std(axis=0)
+    work = 0
+    for i in range(len(X)):
+        if work > MOST_WORK:
+            break
+        row = slice(i, i + 1)
+        without = Without(target, family.row_term(X[row], int(y[i]), scale))
+        refit = None if full is None else _climb(without, full)
+        work += _newton_work(family, model)
+        if source is not None:
+            try:
+                found, terms = source.weigh(without, full, refit, refits.settings.random_seed)
+            except ConvergenceError:  # no draw comes to the posterior without the row
+                found, terms = None, len(source.draws)
+            work += terms * family.cost_rows
+            if found is not None:
+                drawn = family.from_coordinates(found[0])
+                log_f = drawn.log_terms(drawn.draw_variables(len(found[0])), X[row])[:, 0]
+                values[i], reliable[i] = logsumexp(found[1][:, None] + log_f, axis=0), True
+        elif refit is not None:
+            fitted = family.from_gaussian(refit, refits.settings)
+            closed_form = not fitted.generative and not fitted.averages_draws
+            draws = None if closed_form else fitted.draw_variables(refits.settings.size)
+            values[i] = (fitted.log_probabilities(X[row]) if draws is None else average_draws(fitted, draws, X[row]))[0]
+            reliable[i] = True
+    return values, reliable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Source:
+    """Draws (S, dim) of the posterior with all rows, their normalised log weights (S,), and log p(w, D) (S,)."""
+
+    draws: Floats
+    log_weights: Floats
+    log_p: Floats
+
+    @classmethod
+    def of(cls, points: Floats, importance: Importance | None, target: Smooth) -> "_Source":
+        """Thin the draws to EFFECTIVE effective ones, or take all if they are fewer."""
+        log_weights = np.zeros(len(points)) if importance is None else importance.log_weights
+        log_weights = log_weights - logsumexp(log_weights)
+        step = max(1, int(1 / np.exp(2 * log_weights).sum() / EFFECTIVE))
+        points, log_weights = points[::step], log_weights[::step]
+        return cls(points, log_weights - logsumexp(log_weights), target.log_density(points))
+
+    def weigh(
+        self, without: Without, full: GaussianPosterior | None, refit: GaussianPosterior | None, random_seed: int
+    ) -> tuple[tuple[Floats, Floats] | None, int]:
+        """Return draws of the posterior without a row and their log weights, None if unreliable; and points spent."""
+        rng, spent, pair = np.random.default_rng(random_seed), 0, None
+        start = SplitT.from_weighted(self.draws, np.exp(self.log_weights))
+        if full is not None and refit is not None:
+            pair, start, spent = (full, refit), SplitT.from_laplace(refit, refit.mean), DRAWS
+            *fresh, reliable = draw_afresh(without, start, rng, adapt=False)
+            if reliable:
+                return (fresh[0], fresh[1]), spent
+        *moved, reliable, rounds = move_draws(without, self.draws, self.log_weights, self.log_p, pair)
+        spent += (rounds + 2) * len(self.draws)  # two for the slopes
+        if reliable:
+            return (moved[0], moved[1]), spent
+        *fresh, reliable = draw_afresh(without, start, rng, adapt=True)
+        return ((fresh[0], fresh[1]) if reliable else None), spent + AFRESH * DRAWS
+
+
+def _climb(without: Without, full: GaussianPosterior) -> GaussianPosterior | None:
+    """Return the Gaussian at the mode without the row, found from the mode with it; None if there is none."""
+    try:
+        return laplace_approximation(without, full.mean)
+    except ConvergenceError:
+        return None

@@ -45,10 +45,6 @@ LISTED = 3  # rows in a sentence
 FEWEST_DRAWS = 5 * FEWEST
 # Log probabilities of a draw's classes may miss log 1 by rounding, not by more.
 SUM_TOLERANCE = 1e-6
-# A row whose log density falls by less than this when it is taken out has ratios that vary by less than 7 %: the fall
-# is about their relative variance. k̂ has no scale: it sees a heavy tail in ratios between 1 and 1.001 too, as those of
-# rows with a probability near one are. Of 569 rows of breast-cancer 189 are of this kind; refits were within .004.
-HARMLESS = 0.005
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,11 +60,14 @@ class Loo:
     fitted
         (n,) the same given all rows, its own among them: what leave-one-out corrects.
     pareto_k
-        (n,) k̂ of each row's importance ratios; None if exact.
+        (n,) k̂ of each row's importance ratios, before any refit; None if exact.
     threshold
         k̂ below this is good: min(1 − 1/log₁₀ S, 0.7); None if exact.
     log_probabilities
         (n, K) log p(y = k | x_i, D₋ᵢ), for other scores; None if not known.
+    refitted
+        Rows whose value is that of a fit without them: those whose k̂ is not below the threshold, and others that were
+        to be scored in the same way.
     """
 
     kind: Kind
@@ -77,6 +76,7 @@ class Loo:
     pareto_k: Floats | None = None
     threshold: float | None = None
     log_probabilities: Floats | None = field(default=None, repr=False)
+    refitted: Codes = field(default_factory=lambda: np.empty(0, dtype=np.intp), repr=False)
 
     def __post_init__(self) -> None:
         for name in ("pointwise", "fitted", "pareto_k", "log_probabilities"):
@@ -111,19 +111,16 @@ class Loo:
 
     @property
     def bad(self) -> Codes:
-        """Rows whose k̂ is not below the threshold, unless taking them out hardly matters; the worst first."""
+        """Rows whose k̂ is not below the threshold and which were not refitted; the worst first."""
         if self.pareto_k is None or self.threshold is None:
             return np.empty(0, dtype=np.intp)
-        order = np.argsort(-self.pareto_k, kind="stable")
-        matters = ~(self.fitted - self.pointwise < HARMLESS)
-        return order[~(self.pareto_k[order] < self.threshold) & matters[order]]
+        bad = rank_bad(self.pareto_k, self.threshold)
+        return bad[~np.isin(bad, self.refitted)]
 
     @property
-    def n_harmless(self) -> int:
-        """Number of rows whose k̂ is not below the threshold, but which taking out hardly moves."""
-        if self.pareto_k is None or self.threshold is None:
-            return 0
-        return int(np.sum(~(self.pareto_k < self.threshold))) - self.n_bad
+    def n_refitted(self) -> int:
+        """Number of rows whose value is that of a fit without them."""
+        return len(self.refitted)
 
     @property
     def n_bad(self) -> int:
@@ -135,22 +132,20 @@ class Loo:
         """Whether the estimate can be relied upon, in a sentence."""
         if self.pareto_k is None or self.threshold is None:
             return f"Leave-one-out of the {self.n} rows is exact."
-        if not self.n_bad and self.n_harmless:
-            return (
-                f"Leave-one-out of the {self.n} rows is reliable: k̂ is not below {self.threshold:.2f} for "
-                f"{self.n_harmless} of them, but they are so sure that taking one out moves it by less than {HARMLESS}."
-            )
+        limit = f"k̂ is not below {self.threshold:.2f}"
+        passed = int((~(self.pareto_k < self.threshold)).sum()) - self.n_bad
+        again = f"the model was refitted without each of {self.n_refitted} rows, because {limit} for {passed} of them"
+        if self.n_refitted == 1:
+            again = f"the model was refitted without 1 row, for which {limit}"
         if not self.n_bad:
-            return (
-                f"Leave-one-out of the {self.n} rows is reliable: k̂ is at most {self.pareto_k.max():.2f} "
-                f"(good below {self.threshold:.2f})."
-            )
+            shown = f"k̂ is at most {self.pareto_k.max():.2f} (good below {self.threshold:.2f})"
+            return f"Leave-one-out of the {self.n} rows is reliable: {again if self.n_refitted else shown}."
         named = ", ".join(f"row {i} {self.pareto_k[i]:.2f}" for i in self.bad[:LISTED])
         more = f" and {self.n_bad - LISTED} more" if self.n_bad > LISTED else ""
+        others = f" {again[0].upper()}{again[1:]}; these are reliable." if self.n_refitted else ""
         return (
-            f"Leave-one-out is unreliable for {self.n_bad} of {self.n} rows, whose k̂ is not below "
-            f"{self.threshold:.2f}: {named}{more}. Each of them moves the posterior too far for weighting; elpd may be "
-            "too high."
+            f"Leave-one-out is unreliable for {self.n_bad} of {self.n} rows, for which {limit}: {named}{more}. Each "
+            f"of them moves the posterior too far for weighting; elpd may be too high.{others}"
         )
 
     @property
@@ -301,6 +296,12 @@ def good_k(S: int) -> float:
     return float(min(1 - 1 / np.log10(S), 0.7))
 
 
+def rank_bad(pareto_k: Floats, threshold: float) -> Codes:
+    """Return the rows whose k̂ is not below the threshold, the worst first."""
+    order = np.argsort(-pareto_k, kind="stable")
+    return order[~(pareto_k[order] < threshold)]
+
+
 def take_out(
     blocks: Blocks, y: Codes, name: str, log_weights: Floats | None = None
 ) -> tuple[Floats, Floats, Floats, float]:
@@ -331,20 +332,22 @@ def take_out(
     return left, full, pareto_k, good_k(S)
 
 
-def both_kinds(left: Floats, full: Floats, y: Codes, pareto_k: Floats | None, threshold: float | None) -> GenerativeLoo:
+def both_kinds(
+    left: Floats,
+    full: Floats,
+    y: Codes,
+    pareto_k: Floats | None,
+    threshold: float | None,
+    refitted: Codes | None = None,
+) -> GenerativeLoo:
     """Pick the row's own class from log densities (n, K), before and after normalising over the classes."""
     own = np.arange(len(y)), y
-    log_probabilities = log_class_probabilities(left)
+    P = log_class_probabilities(left)
+    refitted = np.empty(0, dtype=np.intp) if refitted is None else refitted
+    fitted = log_class_probabilities(full)[own]
     return GenerativeLoo(
-        Loo("joint", left[own], full[own], pareto_k, threshold),
-        Loo(
-            "conditional",
-            log_probabilities[own],
-            log_class_probabilities(full)[own],
-            pareto_k,
-            threshold,
-            log_probabilities,
-        ),
+        Loo("joint", left[own], full[own], pareto_k, threshold, refitted=refitted),
+        Loo("conditional", P[own], fitted, pareto_k, threshold, P, refitted),
     )
 
 

@@ -118,7 +118,8 @@ class ModelComparison:
     ----------
     loo, kfold, held_out
         Scores by leave-one-out, by K-fold cross-validation and on held-out rows; the first two with `stacking` and
-        `pseudo_bma` weights, which are fitted to the rows, and leave-one-out with `p_eff` and the count `bad_k`.
+        `pseudo_bma` weights, which are fitted to the rows, and leave-one-out with `p_eff` and counts of rows
+        `refitted` and unreliable, `bad_k`.
     evidence
         `log_evidence`, its `error`, `of` what it is, and the posterior `probability` of the model among those of the
         same kind, with equal prior probabilities.
@@ -184,6 +185,7 @@ def compare_scores(
     if loo is not None:
         known = [entry for name in loo.index if (entry := entries[name].loo) is not None]
         loo["p_eff"] = [entry.p_eff for entry in known]
+        loo["refitted"] = [entry.n_refitted for entry in known]
         loo["bad_k"] = [entry.n_bad for entry in known]
     # The verdict stands where both families meet and most models do, and of two such grounds on the first.
     main = max(grounds, key=lambda ground: (len({entries[name].family for name in ground.rows}), len(ground.rows)))

@@ -4,7 +4,7 @@ Leave-one-out, scores on held-out rows, calibration, the methods held against ea
 to the prior are each computed once, when they are first asked for.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -18,11 +18,11 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import calibration_table
 from bayes_gda.evaluation.compare import PosteriorComparison, compare_posteriors, compare_predictions
-from bayes_gda.evaluation.fitted_loo import model_loo
+from bayes_gda.evaluation.fitted_loo import Refits, model_loo
 from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_scores
 from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
-from bayes_gda.families.base import Kind
+from bayes_gda.families.base import Family, Kind
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
 from bayes_gda.methods.density import COORDINATES
@@ -64,6 +64,8 @@ class Scorecard:
         Draws and seed.
     fit
         The fit with every posterior; None for an estimator, which keeps one.
+    family
+        Returns the model with its data and prior, or None if they are not known; for refits of leave-one-out.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Scorecard:
     test: Dataset | None
     settings: Settings
     fit: Fit | None = field(default=None, repr=False)
+    family: Callable[[], Family | None] = field(default=lambda: None, repr=False)
 
     @classmethod
     def of_fit(cls, fitted: Fit, train: Dataset, test: Dataset | None, settings: Settings) -> Self:
@@ -92,6 +95,7 @@ class Scorecard:
             test,
             settings,
             fitted,
+            lambda: family,
         )
 
     @classmethod
@@ -114,6 +118,7 @@ class Scorecard:
             train,
             test,
             settings,
+            family=lambda: _bind_again(estimator, train),
         )
 
     # ── Scores ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -123,8 +128,10 @@ class Scorecard:
         """Leave-one-out of the training rows, log p(y | x, other rows)."""
         importance = self.verdict.importance if self.method == "corrected" else None
         size, seed = self.settings.size, self.settings.random_seed
-        rows = self.train
-        return model_loo(self.model, rows.X, rows.y, size=size, random_seed=seed, importance=importance).conditional
+        rows, refits = self.train, Refits(self.family, self.method == "laplace", self.settings)
+        return model_loo(
+            self.model, rows.X, rows.y, size=size, random_seed=seed, importance=importance, refits=refits
+        ).conditional
 
     @cached_property
     def log_probabilities(self) -> Floats:
@@ -303,6 +310,15 @@ def _card_of(name: str, estimator: Any, train: tuple[Any, Any], test: tuple[Any,
     parts = [_rows_of(estimator, *part) if part[0] is not None else None for part in (train, test)]
     assert parts[0] is not None
     return Scorecard.of_estimator(name, estimator, parts[0], parts[1])
+
+
+def _bind_again(estimator: Any, rows: Dataset) -> Family | None:
+    """Return the model of a fitted estimator with its rows; None if it was fitted to others, or with weights."""
+    family: type[Family] = estimator._family(rows.K)
+    bound: Family = estimator._bind(family.prepare(rows, estimator.inference, getattr(estimator, "prior", None)))
+    # Of weights the estimator keeps the shares of the classes.
+    shares = getattr(estimator.model_, "shares", rows.shares)
+    return bound if np.allclose(shares, rows.shares, rtol=0, atol=1e-9) else None
 
 
 def _rows_of(estimator: Any, X: Any, y: Any) -> Dataset:

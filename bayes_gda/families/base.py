@@ -38,7 +38,7 @@ from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.methods.bridge import bridge_log_evidence
-from bayes_gda.methods.density import COORDINATES, Density, ThirdOrder
+from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Exact, Settings
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -281,6 +281,19 @@ class Family:
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation, or None if that is not offered."""
         return None
+
+    def row_term(self, x: Floats, k: int, scale: Floats) -> Smooth:
+        """Return the log likelihood of a row x (1, d) of class k in the coordinates of `target`.
+
+        `scale` (dim,) are posterior standard deviations, for derivatives by differences.
+        """
+        from bayes_gda.methods.importance.without import RowTerm
+
+        def log_likelihood(W: Floats) -> Floats:
+            model = self.from_coordinates(W)
+            return model.log_terms(model.draw_variables(len(W)), x)[:, 0, k]
+
+        return RowTerm(log_likelihood, scale)
 
     # ── From draws to a fitted model ────────────────────────────────────────────────────────────────────────────────
 

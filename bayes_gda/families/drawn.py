@@ -10,6 +10,7 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.errors import StoreError
 from bayes_gda.families.base import Family, family_names, get_family
 from bayes_gda.linalg import wide_blocks
+from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.importance.trust import Link
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws, in_batches
@@ -65,6 +66,11 @@ class DrawnModel(FittedModel):
     def averages_draws(self) -> bool:
         """Whether predictions are means over stored draws: always."""
         return True
+
+    @property
+    def coordinates(self) -> Floats | None:
+        """The stored draws as unconstrained coordinates (S, dim)."""
+        return self.draws.get(COORDINATES)
 
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Return as many of the draws as asked for."""

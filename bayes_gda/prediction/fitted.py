@@ -87,6 +87,11 @@ class FittedModel:
         """Whether predictions are means over stored draws, not closed forms."""
         raise NotImplementedError
 
+    @property
+    def coordinates(self) -> Floats | None:
+        """The stored draws as points (S, dim) of the model's unconstrained coordinates; None if these are not known."""
+        return None
+
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw the parameters, `{name: (size, …)}`."""
         raise NotImplementedError

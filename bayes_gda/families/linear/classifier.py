@@ -132,6 +132,13 @@ class RegressionClassifier(FittedModel):
         variables = {"w": self._full(self.draws[chosen])}
         return variables if self.tau is None else {"tau": np.asarray(self.tau)[chosen]} | variables
 
+    @property
+    def coordinates(self) -> Floats | None:
+        """The stored draws (S, dim) of w, or of (log τ, w)."""
+        if self.draws is None or self.tau is None:
+            return self.draws
+        return np.column_stack([np.log(self.tau), self.draws])
+
     def variables_of(self, W: Floats) -> dict[str, Floats]:
         """Return `w`, and `tau` if the scale is unknown, at coordinates w, or (log τ, w), (S, dim)."""
         if self.tau is None:

@@ -29,7 +29,7 @@ from bayes_gda.families.linear.mode import (
 from bayes_gda.families.linear.online import FilteredTarget
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
-from bayes_gda.methods.density import Density, Smoothed, ThirdOrder
+from bayes_gda.methods.density import Density, Smooth, Smoothed, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Settings
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -244,6 +244,13 @@ class Linear(Family):
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation."""
         return None if self.hierarchical else SkewModal(gaussian, self.target).draw(size, random_seed=random_seed)
+
+    def row_term(self, x: Floats, k: int, scale: Floats) -> Smooth:
+        """Return the log likelihood of a row in closed form; by differences where τ is a coordinate, too."""
+        if self.hierarchical:
+            return super().row_term(x, k, scale)
+        row = Dataset.of_checked(x, np.array([k]), self.data.feature_names, self.data.class_names)
+        return replace(self, data=row, Phi=np.ascontiguousarray(self.features(x))).target_under(FLAT)
 
     # ── From draws to a fitted model ────────────────────────────────────────────────────────────────────────────────
 

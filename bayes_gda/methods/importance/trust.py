@@ -108,7 +108,7 @@ def assess(
     raw = posterior.draw(draws, random_seed=rng)
     raw_ratios = target.log_density(raw) - posterior.log_density(raw)
     start = SplitT.from_laplace(posterior, posterior.mean if mean is None else mean)
-    return judge(posterior, raw_ratios, _correct(target, start, draws, rng), predictor, tolerance, link)
+    return judge(posterior, raw_ratios, correct(target, start, draws, rng), predictor, tolerance, link)
 
 
 def judge(
@@ -163,7 +163,7 @@ def judge_corrected(
     return Verdict(*decide_verdict(evidence, tolerance), importance=evidence)
 
 
-def _correct(
+def correct(
     target: LogDensity, proposal: SplitT, draws: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, float, float]:
     """Fit a proposal round by round, then weigh fresh draws of it; return draws, log ratios, log weights, k̂, ESS/S.

@@ -151,7 +151,12 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "predictions": records(model.predictions, "method"),
         "predictions_reference": model.method,
         "monte_carlo": None if model.monte_carlo is None else asdict(model.monte_carlo),
-        "loo": {"reason": model.loo.reason, "next_step": model.loo.next_step, "bad": model.loo.n_bad},
+        "loo": {
+            "reason": model.loo.reason,
+            "next_step": model.loo.next_step,
+            "bad": model.loo.n_bad,
+            "refitted": model.loo.n_refitted,
+        },
     }
     return out | {"posterior": _posterior(model)}
 

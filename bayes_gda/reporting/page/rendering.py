@@ -212,7 +212,8 @@ TABLES: dict[str, tuple[Column, ...]] = {
         _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES,
         Column("stacking", "stacking", "f2", "weight in the best mixture"),
         Column("p_eff", "p_eff", "f1", "effective number of parameters"),
-        Column("bad_k", "bad k̂", "int", "rows whose estimate is not reliable"),
+        Column("refitted", "refitted", "int", "rows scored by a fit without them, since weighting fails"),
+        Column("bad_k", "unreliable", "int", "rows with a bad k̂ that could not be refitted"),
     ),
     "held_out": (Column("model", "model"), _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES),
     "model_evidence": (

@@ -43,7 +43,7 @@ def plot_pareto_k(loo: Loo) -> Plot:
     """Show k̂ of each row's leave-one-out weights, with the limits.
 
     Below the dashed line the estimate for a row is reliable. Rows above it change the posterior so much that it
-    must be fitted again without them; above 1 no number of draws would help.
+    must be fitted again without them; above 1 no number of draws would help. Crosses are rows that were not refitted.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ def plot_pareto_k(loo: Loo) -> Plot:
         Line2D([], [], color=ORANGE, linestyle="--"),
         Line2D([], [], color=VERMILLION, linestyle=":"),
     ]
-    names = [f"good: {n - loo.n_bad}", f"bad: {loo.n_bad}", f"limit {loo.threshold:.2f}", "beyond help: 1"]
+    names = [f"reliable: {n - loo.n_bad}", f"unreliable: {loo.n_bad}", f"limit {loo.threshold:.2f}", "beyond help: 1"]
     legend(figure, handles, names)
     caption = f"k̂ of each row: points below the dashed line have a reliable leave-one-out estimate. {loo.reason}"
-    return Plot(
-        figure, caption, f"k̂ of {counted(n, 'row')}: largest {k.max():.2f}, {loo.n_bad} above {loo.threshold:.2f}."
-    )
+    above = int((~(k < loo.threshold)).sum())
+    facts = f"largest {k.max():.2f}, {above} above {loo.threshold:.2f}, {loo.n_bad} of them unreliable"
+    return Plot(figure, caption, f"k̂ of {counted(n, 'row')}: {facts}.")
 
 
 @styled
