@@ -1,5 +1,6 @@
 """Gaussian discriminant analysis as scikit-learn classifiers: LDA, QDA and naive Gaussian."""
 
+from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -7,9 +8,10 @@ from numpy.typing import ArrayLike
 from bayes_gda.checks import Floats
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
-from bayes_gda.families.gaussian.novelty import Novelty, detect_novelty
+from bayes_gda.families.gaussian.novelty import Novelty, Prior, detect_novelty
 from bayes_gda.methods.ladder import TOLERANCE, Inference
 from bayes_gda.priors import LKJ, NIG, NIW
+from bayes_gda.priors.defaults import default_prior
 
 
 class _Gaussian(Streaming):
@@ -39,20 +41,28 @@ class _Gaussian(Streaming):
     def novelty(self, X: Any, false_alarm: float = 0.01) -> Novelty:
         """Say which rows (n, d) are like nothing that the model has seen: far out for every class.
 
+        Where the posterior is exact, the rate of false alarms is that at fixed true parameters, on average over
+        training sets of this size, if the classes are Gaussian; see `bayes_gda.families.gaussian.novelty` for what is
+        not guaranteed.
+
         Parameters
         ----------
         X
             Features; NaN is a missing value, which the distance leaves out.
         false_alarm
-            Probability, between 0 and 1, that a row like the training rows is called novel.
+            Probability, between 0 and 1, that a new row of the classes is called novel.
 
         Returns
         -------
         `novel` (n,), the tail probabilities behind it in `probability` (n, K) and `largest` (n,), and the `threshold`
         (n,) of each row.
         """
-        rows = self._checked(X)
-        return detect_novelty(self.model_.source, rows, false_alarm=false_alarm, random_seed=self.seed_)
+        used = self.model_.prior
+        prior: Prior | None = None if isinstance(used, LKJ) else used
+        if self.prior is None and not isinstance(used, LKJ):
+            prior = partial(default_prior, family=type(used))
+        options: dict[str, Any] = {"false_alarm": false_alarm, "prior": prior, "random_seed": self.seed_}
+        return detect_novelty(self.model_.source, self._checked(X), **options)
 
     def worth_measuring(self, X: Any, costs: ArrayLike | None = None) -> Floats:
         """Return by how much each missing feature, if measured, would lower the expected loss (n, d); nan where known.
@@ -82,7 +92,7 @@ class BayesianLDA(_Gaussian):
         `auto`: exact where the prior is conjugate, else Laplace, verified and corrected, else MCMC, with a warning.
         `exact`, `laplace` or `mcmc` ask for one method.
     prior
-        NIW (conjugate) or LKJ, for the means and covariances. None is weakly informative on the scale of the data; a
+        NIW (conjugate; `NIW.jeffreys(d)` is improper) or LKJ, for the means and covariances. None is `NIW.default`; a
         feature that does not vary within any class then takes its variance over all rows as scale, or 1 if it is
         constant.
     draws, chains
@@ -138,7 +148,7 @@ class BayesianQDA(_Gaussian):
         `auto`: exact where the prior is conjugate, else Laplace, verified and corrected, else MCMC, with a warning.
         `exact`, `laplace` or `mcmc` ask for one method.
     prior
-        NIW (conjugate) or LKJ, for the means and covariances. None is weakly informative on the scale of the data; a
+        NIW (conjugate; `NIW.jeffreys(d)` is improper) or LKJ, for the means and covariances. None is `NIW.default`; a
         feature that does not vary within any class then takes its variance over all rows as scale, or 1 if it is
         constant.
     draws, chains
@@ -194,9 +204,9 @@ class BayesianNaiveGaussian(_Gaussian):
         `auto`: exact where the prior is conjugate, else Laplace, verified and corrected, else MCMC, with a warning.
         `exact`, `laplace` or `mcmc` ask for one method.
     prior
-        NIG (conjugate) or LKJ (its scales), for the means and variances. None is weakly informative on the scale of the
-        data; a feature that does not vary within any class then takes its variance over all rows as scale, or 1 if it
-        is constant.
+        NIG (conjugate; `NIG.jeffreys(d)` is improper) or LKJ (its scales), for the means and variances. None is
+        `NIG.default`; a feature that does not vary within any class then takes its variance over all rows as scale, or
+        1 if it is constant.
     draws, chains
         Draws of each chain, and their number. What is not sampled draws as many at once, for `posterior_`, intervals,
         entropies and decisions.
@@ -234,6 +244,9 @@ class BayesianNaiveGaussian(_Gaussian):
     -----
     Missing values (NaN) are integrated out exactly, in `fit` as in predictions, with the conjugate prior; values are
     taken to be missing at random.
+
+    The 0/1 columns of a category with three levels or more count as independent features, so that the answers depend on
+    which level is left out as the reference. LDA, QDA and RDA do not depend on it.
     """
 
     _name = "naive"

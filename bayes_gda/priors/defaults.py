@@ -1,6 +1,8 @@
 """Default priors on the scale of the data: of moments, of rows with gaps, and where a column sets no scale.
 
-Of rows with gaps each feature is seen alone, in the rows that have it: enough for the scale of a prior. The core
+Of rows with gaps the variance of each feature is that of the rows that have it; the scale, which hangs on the
+correlations alone, is that of the complete rows, and of no correlations if there are too few of these; indicators of a
+category are then taken as any other feature. The core
 refuses a feature that does not vary within any class. `default_prior`, for the doors, where a fold of a
 cross-validation may have one by chance, takes its variance over all rows, or 1 if it is constant.
 """
@@ -9,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.gaps import check_gapped, moments_by_feature
@@ -17,7 +19,8 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import CONSTANT, SMALLEST
 from bayes_gda.errors import DataError, PriorError
-from bayes_gda.priors.distributions import NIG, NIW
+from bayes_gda.priors.distributions import DEFAULT_FREEDOM, NIG, NIW
+from bayes_gda.priors.units import degrees_of_freedom, evident_scale, pooled_scatter
 
 
 def default_nig(X: ArrayLike, y: ArrayLike, K: int) -> NIG:
@@ -35,7 +38,7 @@ def default_nig(X: ArrayLike, y: ArrayLike, K: int) -> NIG:
 
 def default_niw(X: ArrayLike, y: ArrayLike, K: int) -> NIW:
     """Return the default prior of LDA and QDA: centre and variances feature by feature from the values at hand."""
-    return as_niw(default_nig(X, y, K))
+    return as_niw(default_nig(X, y, K), check_gapped(X), y)
 
 
 def side_by_side(parts: Sequence[NIG]) -> NIG:
@@ -43,9 +46,17 @@ def side_by_side(parts: Sequence[NIG]) -> NIG:
     return NIG(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("m", "kappa", "a", "b")))
 
 
-def as_niw(each: NIG) -> NIW:
-    """Return the default NIW prior that has the centre and the scales of a default NIG prior."""
-    return NIW(m=each.m, kappa=float(each.kappa[0]), Psi=np.diag(2 * each.b), nu=len(each.m) + 2.0)
+def as_niw(each: NIG, X: Floats, y: ArrayLike) -> NIW:
+    """Return the default NIW prior of rows with gaps: centre and variances of `each`, the scale of complete rows."""
+    nu = len(each.m) + DEFAULT_FREEDOM
+    whole = ~np.isnan(X).any(axis=1)
+    classes, codes = np.unique(np.asarray(y)[whole], return_inverse=True)
+    s = nu
+    if whole.sum() > len(classes):
+        moments = _varied(Moments.from_arrays(X[whole], codes, len(classes)))
+        S, f = pooled_scatter(moments), degrees_of_freedom(moments)
+        s = evident_scale(S, np.diag(np.diagonal(S)) / f, f, nu)
+    return NIW(m=each.m, kappa=float(each.kappa[0]), Psi=np.diag(s * each.b / each.a), nu=nu)
 
 
 # ── At the door, where a fold of a cross-validation may lack what sets a scale ──────────────────────────────────────
@@ -58,25 +69,34 @@ def default_prior(moments: Moments, family: type[NIW] | type[NIG]) -> NIW | NIG:
 
 def pooled_covariance(moments: Moments) -> Floats:
     """Return the covariance within classes (d, d), with the variance of `default_prior` where a feature has none."""
-    return np.asarray(_varied(moments).scatter.sum(axis=0) / moments.n)
+    variance, flat = _variances(moments)
+    return np.asarray(pooled_scatter(moments) / moments.n + np.diag(np.where(flat, variance, 0.0)))
 
 
 def _varied(moments: Moments) -> Moments:
     """The same moments with variances within classes that can set a scale: the rule for the rest stays in one place."""
+    variance, flat = _variances(moments)
+    extra = np.diag(np.where(flat, variance * degrees_of_freedom(moments) / moments.n, 0.0))
+    return replace(moments, scatter=moments.scatter + moments.count[:, None, None] * extra)
+
+
+def _variances(moments: Moments) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return variances (d,) that can set a scale, and which features have none within classes."""
     n = moments.n
     center = moments.count @ moments.mean / n
-    within = np.diagonal(moments.scatter.sum(axis=0)) / n
-    total = within + moments.count @ (moments.mean - center) ** 2 / n
+    squares = np.diagonal(pooled_scatter(moments))
+    within = squares / degrees_of_freedom(moments)
+    total = (squares + moments.count @ (moments.mean - center) ** 2) / n
     floor = (CONSTANT * np.abs(center)) ** 2
-    variance = np.where(within > floor, within, np.where(total > floor, total, 1.0))
+    flat = within <= floor
+    variance = np.where(~flat, within, np.where(total > floor, total, 1.0))
     if (variance < SMALLEST**2).any():
         j = int(np.argmin(variance))
         raise DataError(
             f"Feature {j + 1} has a standard deviation of {np.sqrt(variance[j]):.3g} within classes; what is below "
             f"{SMALLEST:g} is lost when it is squared. Give it in a smaller unit."
         )
-    extra = (variance - within)[:, None] * np.eye(moments.d)
-    return replace(moments, scatter=moments.scatter + moments.count[:, None, None] * extra)
+    return variance, flat
 
 
 def default_incomplete_prior(rows: Dataset, family: type[NIW] | type[NIG]) -> NIW | NIG:
@@ -86,7 +106,7 @@ def default_incomplete_prior(rows: Dataset, family: type[NIW] | type[NIG]) -> NI
         if not part.n:
             raise DataError(f"Feature {name!r} has no values: all are missing. Drop it, or give `prior`.")
     each = side_by_side([_of_one(part) for part in parts])
-    return each if family is NIG else as_niw(each)
+    return each if family is NIG else as_niw(each, rows.X, rows.y)
 
 
 def _of_one(moments: Moments) -> NIG:

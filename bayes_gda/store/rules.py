@@ -80,10 +80,15 @@ def _niw_posterior(posterior: NIWPosterior) -> None:
         raise StoreError(f"`Psi` must hold 1 or {K} matrices; got shape {posterior.Psi.shape}.")
     for name, shape in (("kappa", (K,)), ("Psi", (G, d, d)), ("nu", (G,)), ("alpha", (K,))):
         _shape(name, getattr(posterior, name), *shape)
-    _finite(m=posterior.m, log_evidence=posterior.log_evidence)
+    _finite(m=posterior.m, log_evidence=_known(posterior.log_evidence))
     _positive(kappa=posterior.kappa, nu=posterior.nu - (d - 1), alpha=posterior.alpha)
     for Psi in posterior.Psi:
         covariance("Psi", Psi, error=StoreError)
+
+
+def _known(log_evidence: float) -> float:
+    """Return the log evidence, or 0 for nan, which it is under an improper prior; the model holds it against that."""
+    return 0.0 if np.isnan(log_evidence) else log_evidence
 
 
 def _nig_posterior(posterior: NIGPosterior) -> None:
@@ -91,7 +96,7 @@ def _nig_posterior(posterior: NIGPosterior) -> None:
     for name in ("kappa", "a", "b"):
         _shape(name, getattr(posterior, name), K, d)
     _shape("alpha", posterior.alpha, K)
-    _finite(m=posterior.m, log_evidence=posterior.log_evidence)
+    _finite(m=posterior.m, log_evidence=_known(posterior.log_evidence))
     _positive(kappa=posterior.kappa, a=posterior.a, b=posterior.b, alpha=posterior.alpha)
 
 

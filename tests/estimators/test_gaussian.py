@@ -129,9 +129,10 @@ def test_a_lone_row_a_class_and_odd_columns_are_no_error(cls):
     model = cls().fit(X, ["a", "b", "b"])
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1)
-    scale = np.diag(model.prior_.Psi) if cls is not BayesianNaiveGaussian else 2 * model.prior_.b
-    # Feature 0: variance 2/3 within classes; 1: constant, so 1; 2: none within, 2/9 in all.
-    np.testing.assert_allclose(scale, [2 / 3, 1, 2 / 9], rtol=1e-12)
+    # Without correlations Ψ = ν D with ν = d + 2, and 2b = 3 D for single features.
+    scale = np.diag(model.prior_.Psi) / 5 if cls is not BayesianNaiveGaussian else 2 * model.prior_.b / 3
+    # Feature 0: variance 2 within classes, on one degree of freedom; 1: constant, so 1; 2: none within, 2/9 in all.
+    np.testing.assert_allclose(scale, [2, 1, 2 / 9], rtol=1e-12)
 
 
 @every_class

@@ -8,7 +8,7 @@ from bayes_gda.data.gaps import ObservedCounts, PatternMoments, has_gaps, moment
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.priors import NIG, NIW
-from bayes_gda.priors.defaults import as_niw, default_nig, default_niw
+from bayes_gda.priors.defaults import default_nig, default_niw
 
 X, Y = simulate(n=50, d=3, K=2, seed=0)
 GAPS = remove(X, 0.3)
@@ -30,7 +30,20 @@ def test_without_gaps_the_default_priors_are_the_usual_ones():
     for ours, usual in ((default_niw(X, Y, 2), NIW.default(moments)), (default_nig(X, Y, 2), NIG.default(moments))):
         for name in usual.__slots__:
             np.testing.assert_allclose(getattr(ours, name), getattr(usual, name))
-    assert as_niw(default_nig(GAPS, Y, 2)).nu == 5
+
+
+def test_with_gaps_the_scale_is_that_of_complete_rows_and_of_no_correlations_without_any():
+    prior, each = default_niw(GAPS, Y, 2), default_nig(GAPS, Y, 2)
+    whole = ~np.isnan(GAPS).any(axis=1)
+    moments = Moments.from_arrays(GAPS[whole], Y[whole], 2)
+    complete = NIW.default(moments)
+    variance = np.diagonal(moments.scatter.sum(axis=0)) / (moments.n - 2)
+    scale = np.diag(complete.Psi) / variance
+    np.testing.assert_allclose(np.diag(prior.Psi), scale * each.b / each.a)
+    nothing_whole = GAPS.copy()
+    nothing_whole[np.arange(len(X)), np.arange(len(X)) % 3] = np.nan
+    prior, each = default_niw(nothing_whole, Y, 2), default_nig(nothing_whole, Y, 2)
+    np.testing.assert_allclose(prior.Psi, np.diag(prior.nu * each.b / each.a))
 
 
 def test_gaps_are_seen_and_large_numbers_are_none():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from judge import assert_same_mean
-from scipy import stats
+from scipy import optimize, stats
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import PriorError
@@ -80,14 +80,57 @@ def test_hierarchical_slopes_have_the_marginal_variance_of_the_hyperprior():
 
 
 def test_defaults_are_centred_and_scaled_by_the_data(moments):
-    variance = np.diagonal(moments.scatter.sum(axis=0)) / 90
+    variance = np.diagonal(moments.scatter.sum(axis=0)) / 88  # 90 rows, 2 classes
     niw, nig, lkj = NIW.default(moments), NIG.default(moments), LKJ.default(moments)
-    np.testing.assert_allclose(niw.Psi / (niw.nu - 3 - 1), np.diag(variance))  # E[Σ]
-    np.testing.assert_allclose(nig.b / (nig.a - 1), variance)  # E[σ²]
+    scale = np.diag(niw.Psi) / variance
+    np.testing.assert_allclose(niw.Psi, np.diag(scale[0] * variance))
+    np.testing.assert_allclose(nig.a / nig.b, 1 / variance)  # E[1/σ²]
     np.testing.assert_allclose(niw.m, moments.count @ moments.mean / 90)
     np.testing.assert_allclose(lkj.scale, 2 * np.sqrt(variance))
     scale = Normal.default(4).scale_vector(4)
     np.testing.assert_array_equal(scale, [5, 2.5, 2.5, 2.5])
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("rows", [3, 5, 40])
+def test_the_default_scale_has_the_highest_evidence(correlation, rows):
+    """Against SciPy's search over s, with p(S | s) = ∫ Wishart(S | Σ, f) IW(Σ | sD, ν) dΣ by SciPy's densities."""
+    d, K = 4, 2
+    rng = np.random.default_rng(rows)
+    Sigma = correlation * np.ones((d, d)) + (1 - correlation) * np.eye(d)
+    X, y = rng.multivariate_normal(np.zeros(d), Sigma, size=K * rows), np.repeat(np.arange(K), rows)
+    moments = Moments.from_arrays(X * [1, 10, 0.1, 3], y, K)
+    prior = NIW.default(moments)
+    S, f = moments.scatter.sum(axis=0), K * rows - K
+    D = np.diag(np.diag(S) / f)
+    anywhere = np.diag([1.0, 100, 0.01, 9])
+
+    def minus_log_evidence(log_s):
+        """Bayes' rule at one Σ, whose factors that do not depend on s are left out: prior over posterior."""
+        Psi = np.exp(log_s) * D
+        posterior = stats.invwishart(prior.nu + f, Psi + S)
+        return posterior.logpdf(anywhere) - stats.invwishart(prior.nu, Psi).logpdf(anywhere)
+
+    best = optimize.minimize_scalar(minus_log_evidence, bounds=(-9, 3), method="bounded", options={"xatol": 1e-9})
+    np.testing.assert_allclose(prior.Psi, np.exp(best.x) * D, rtol=1e-5)
+    assert prior.nu == d + 2
+
+
+def test_the_default_follows_units_and_knows_collinear_features(moments):
+    factor = np.array([1e-3, 1.0, 50.0])
+    other = Moments(moments.count, moments.mean * factor, moments.scatter * np.outer(factor, factor))
+    np.testing.assert_allclose(NIW.default(other).Psi, NIW.default(moments).Psi * np.outer(factor, factor))
+    twice = np.array([[1.0, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])  # the last column repeats the first
+    collinear = Moments(moments.count, moments.mean @ twice, twice.T @ moments.scatter @ twice)
+    variance = np.diagonal(collinear.scatter.sum(axis=0)) / 88
+    np.testing.assert_allclose(np.diag(NIW.default(collinear).Psi), 1e-4 * variance)
+
+
+def test_jeffreys_is_improper_and_says_so():
+    for prior in (NIW.jeffreys(3), NIG.jeffreys(3)):
+        assert not prior.is_proper
+        with pytest.raises(PriorError, match="jeffreys is improper and cannot be drawn from"):
+            prior.draw(1)
 
 
 def test_a_feature_that_never_varies_within_classes_has_no_default(moments):

@@ -203,6 +203,10 @@ class GaussianClassifier(GenerativeClassifier):
             kind = NIGPosterior if self.covariance == "diagonal" else NIWPosterior
             if not isinstance(exact, kind) or isinstance(self.prior, LKJ):
                 raise StoreError(f"`posterior` must be {kind.__name__} where the covariance is {self.covariance}.")
+            if np.isfinite(exact.log_evidence) != self.prior.is_proper:
+                raise StoreError(
+                    "`posterior.log_evidence` must be a number where the prior is proper, and nan elsewhere."
+                )
             if exact.m.shape != (K, d):
                 raise StoreError(f"`posterior.m` must have shape {(K, d)}; got {exact.m.shape}.")
             if isinstance(exact, NIWPosterior) and isinstance(self.moments, ObservedCounts):

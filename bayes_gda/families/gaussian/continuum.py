@@ -1,13 +1,15 @@
 """The continuum between naive, LDA and QDA: covariances drawn towards the pooled one, and the pooled to its diagonal.
 
-With S the pooled within-class covariance and D its diagonal, the covariance of each class is drawn towards a target:
+With S the pooled within-class covariance and D its diagonal (of the indicators of a category, a block that is the same
+whichever level is the reference), the covariance of each class is drawn towards a target:
 
     Σ_k ~ IW(w T, w + d + 1),   T = (1 − δ) S + δ D,   E[Σ_k] = T
 
 The target counts as w rows beside the n_k of the class, so that E[Σ_k | data] puts the share s = w/(w + n_k) on T and
-takes the share δs of the pooled correlations away. w = 1 is QDA with the default prior, w → ∞ is LDA. An inverse
+takes the share δs of the pooled correlations away. w = 1 is QDA with a prior worth a row, w → ∞ is LDA. An inverse
 Wishart cannot forbid correlations within a class, so the naive model, σ²_kj ~ IG((w + 2)/2, w S_jj/2), stands beside it
-as a column of its own, from the usual naive model (w = 1) to one whose classes share their variances (w → ∞).
+as a column of its own, from the usual naive model (w = 1) to one whose classes share their variances (w → ∞); but not
+where a category has three levels or more, whose indicators cannot be independent.
 
 Every cell (w, δ) of the grid has a closed-form evidence and a Student-t predictive; we average over the cells by their
 evidence, which says where on the continuum the data sit. This is empirical Bayes: S is estimated from the same data.
@@ -37,8 +39,9 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior, naive_posterior, qda_posterior
 from bayes_gda.priors.distributions import DEFAULT_KAPPA, NIG, NIW, Dirichlet, Seed
+from bayes_gda.priors.units import find_categories, independent_part
 
-# Shares s of the pooled covariance in a class of mean size, beside the default prior's single row. 1 − s falls by about
+# Shares s of the pooled covariance in a class of mean size, beside the single row of w = 1. 1 − s falls by about
 # a third each at the upper end, where LDA is; .999 is LDA for all that the data can tell.
 POOLING = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.95, 0.98, 0.999)
 # How far the target goes from the pooled covariance to its diagonal.
@@ -228,7 +231,8 @@ def fit_continuum(
             f"`pooled` must be a covariance of {d} features that vary; got {np.array2string(pooled)!r:.60}."
         )
     center = n @ moments.mean / moments.n
-    diagonal = np.diag(np.diag(pooled))
+    categories = find_categories(moments)
+    diagonal = independent_part(pooled, categories)
     # One feature has no correlations to take away.
     deltas = [delta for delta in grid.diagonal if (d > 1 or delta == 0) and (delta > 0 or _regular(pooled))]
     size = moments.n / K
@@ -246,7 +250,7 @@ def fit_continuum(
             cells.append((w, s, delta * s, delta))
             evidence.append(exact.log_evidence - _charge(d, told, delta))
             posteriors.append(exact)
-        if d > 1:
+        if d > 1 and not categories:  # whose indicators cannot be independent
             prior = NIG(center, frozen(DEFAULT_KAPPA), frozen((w + 2) / 2), w * np.diag(pooled) / 2)
             naive = naive_posterior(moments, prior, class_prior)
             cells.append((w, s, 1.0, np.nan))

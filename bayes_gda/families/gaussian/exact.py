@@ -8,6 +8,9 @@ LDA (one Σ) and QDA (a Σ_k for each class), with n_k rows, mean x̄_k and scat
 with the sums over the classes that share the covariance. Everything else follows from these few numbers: draws, the
 evidence (a ratio of normalising constants), the Student-t predictive, and leave-one-out by taking one row back out.
 The naive model is the one-dimensional case, feature by feature, with ν = 2a and Ψ = 2b.
+
+A flat mean (κ = 0, of `NIW.jeffreys`) takes a degree of freedom: as κ → 0, N(μ | m, Σ/κ) keeps |Σ|^{−1/2}, which a flat
+density does not have. Such a prior starts at ν − 1 for each class that shares Σ, and has no evidence (nan).
 """
 
 from dataclasses import dataclass
@@ -27,6 +30,7 @@ from bayes_gda.priors import NIG, NIW, Dirichlet, Seed
 # and the covariances drawn with it are positive definite. The default prior keeps it above 1/n but for classes that
 # are 1e5 of their own spreads apart in several features at once.
 COLLINEAR = 1e-12
+_PROPER = "Use the default prior, or another proper one."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,11 +64,12 @@ class NIWPosterior:
     def from_prior(cls, prior: NIW, class_prior: Dirichlet, K: int, *, shared: bool) -> Self:
         """Start from the prior: `shared` covariance for LDA, one a class for QDA."""
         G = 1 if shared else K
+        flat = 0 if prior.is_proper else K // G
         return cls(
             m=np.tile(prior.m, (K, 1)),
             kappa=np.full(K, prior.kappa),
             Psi=np.tile(prior.Psi, (G, 1, 1)),
-            nu=np.full(G, prior.nu),
+            nu=np.full(G, prior.nu - flat),
             alpha=class_prior.vector(K),
         )
 
@@ -80,14 +85,19 @@ class NIWPosterior:
     def update(self, moments: Moments) -> Self:
         """Learn from more rows; the order and the size of the batches do not matter."""
         _check_fits(moments, self.m)
+        _check_enough(self.kappa + moments.count)
         n, kappa = moments.count, self.kappa + moments.count
         delta = moments.mean - self.m
         gain = moments.scatter + (self.kappa * n / kappa)[:, None, None] * delta[:, :, None] * delta[:, None, :]
         # Summed over all classes for LDA (G = 1), kept apart for QDA (G = K).
         n_group, gain = (n.sum(keepdims=True), gain.sum(axis=0, keepdims=True)) if self.shared else (n, gain)
         Psi, nu, alpha = self.Psi + gain, self.nu + n_group, self.alpha + n
-        _check_definite(Psi)
         d = moments.d
+        _check_freedom(nu, d)
+        _check_definite(Psi)
+        m = self.m + (n / kappa)[:, None] * delta
+        if not self.kappa.all():
+            return type(self)(m, kappa, Psi, nu, alpha, np.nan)
         log_evidence = (
             -0.5 * n.sum() * d * np.log(np.pi)
             + 0.5 * d * np.sum(np.log(self.kappa) - np.log(kappa))
@@ -95,7 +105,6 @@ class NIWPosterior:
             + _dirichlet_log_normalizer(alpha)
             - _dirichlet_log_normalizer(self.alpha)
         )
-        m = self.m + (n / kappa)[:, None] * delta
         return type(self)(m, kappa, Psi, nu, alpha, self.log_evidence + float(log_evidence))
 
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
@@ -146,6 +155,8 @@ class NIWPosterior:
         rows = np.arange(len(X))
         y = np.asarray(y, dtype=np.intp)
         d = X.shape[1]
+        _check_enough(np.where(self.kappa == 1, 0.0, 1.0), "Leave-one-out: ")
+        _check_freedom(self.nu - 1, d, "Leave-one-out: ")
         white, log_det = self._whitening()
         z = np.stack([(X - m) @ white[k].T for k, m in enumerate(self.m)], axis=1)
         u = z[rows, y]
@@ -189,6 +200,7 @@ class NIGPosterior:
     def from_prior(cls, prior: NIG, class_prior: Dirichlet, K: int) -> Self:
         """Start from the prior, the same for every class."""
         m, kappa, a, b = (np.tile(part, (K, 1)) for part in (prior.m, prior.kappa, prior.a, prior.b))
+        a = a if prior.is_proper else a - 0.5  # a flat mean takes a degree of freedom
         return cls(m=m, kappa=kappa, a=a, b=b, alpha=class_prior.vector(K))
 
     def __post_init__(self) -> None:
@@ -200,9 +212,15 @@ class NIGPosterior:
         _check_fits(moments, self.m)
         n = moments.count[:, None]
         kappa, a, alpha = self.kappa + n, self.a + n / 2, self.alpha + moments.count
+        _check_enough(kappa)
+        _check_freedom(2 * a, 1)
         delta = moments.mean - self.m
         squares = np.diagonal(moments.scatter, axis1=1, axis2=2)
         b = self.b + 0.5 * (squares + self.kappa * n / kappa * delta**2)
+        m = self.m + n / kappa * delta
+        if not self.kappa.all():
+            _check_spread(b)
+            return type(self)(m, kappa, a, b, alpha, np.nan)
         log_evidence = (
             -0.5 * n.sum() * moments.d * np.log(2 * np.pi)
             + 0.5 * np.sum(np.log(self.kappa) - np.log(kappa))
@@ -210,7 +228,6 @@ class NIGPosterior:
             + _dirichlet_log_normalizer(alpha)
             - _dirichlet_log_normalizer(self.alpha)
         )
-        m = self.m + n / kappa * delta
         return type(self)(m, kappa, a, b, alpha, self.log_evidence + float(log_evidence))
 
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
@@ -236,6 +253,8 @@ class NIGPosterior:
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> Floats:
         """Return log p(x_i, y = k | all rows but i) (n, K), exact, without refitting; entry y_i is the LOO density."""
         own = (np.arange(len(self.alpha)) == np.asarray(y, dtype=np.intp)[:, None])[:, :, None]
+        _check_enough(np.where(self.kappa == 1, 0.0, 1.0), "Leave-one-out: ")
+        _check_freedom(2 * self.a - 1, 1, "Leave-one-out: ")
         c = self.kappa / (self.kappa - own)
         Psi = 2 * self.b - np.where(own, c * (X[:, None, :] - self.m) ** 2, 0.0)
         _check_left(Psi)
@@ -302,6 +321,27 @@ def _check_fits(moments: Moments, m: Floats) -> None:
         raise PriorError(
             f"The data have {moments.K} classes × {moments.d} features, the prior {m.shape[0]} × {m.shape[1]}."
         )
+
+
+def _check_enough(kappa: Floats, what: str = "") -> None:
+    """Raise if a class has neither rows nor a prior mean, which an improper prior leaves it without."""
+    if (kappa <= 0).any():
+        k = int(np.argmin(kappa.reshape(len(kappa), -1).min(axis=1)))
+        raise DataError(f"{what}class {k} has too few rows for an improper prior, which gives it no mean. {_PROPER}")
+
+
+def _check_freedom(nu: Floats, d: int, what: str = "") -> None:
+    """Raise if there are too few rows for the inverse Wishart to be proper, as an improper prior may leave it."""
+    if nu.min() - d + 1 <= 0:
+        missing = int(np.floor(d - 1 - nu.min())) + 1
+        rows = "1 more row" if missing == 1 else f"{missing} more rows"
+        raise DataError(f"{what}the improper prior needs {rows} to estimate a covariance. {_PROPER}")
+
+
+def _check_spread(b: Floats) -> None:
+    if not (b > 0).all():
+        k, j = np.argwhere(~(b > 0))[0]
+        raise DataError(f"Feature {j + 1} does not vary in class {k}, so the improper prior gives no spread. {_PROPER}")
 
 
 def _check_definite(Psi: Floats) -> None:

@@ -30,7 +30,7 @@ from bayes_gda.families.gaussian.exact import (
 )
 from bayes_gda.families.gaussian.gaps import steps
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
-from bayes_gda.methods.ladder import Exact, Settings
+from bayes_gda.methods.ladder import EXACT, Exact, Settings
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _SHARES = "π ~ Dirichlet(1, …, 1)"
+IMPROPER = "Nothing is approximated. The prior is improper, so that there is no evidence."
 _LKJ = "prior=bayes_gda.LKJ.default(bayes_gda.Moments.from_arrays(data.X, data.y, data.K))"
 
 
@@ -127,12 +128,41 @@ class Gaussian(Family):
         """Return the prior in lines of plain text."""
         prior, Sigma = self.prior, "Σ" if self.covariance == "shared" else "Σₖ"
         if isinstance(prior, NIG):
-            scales = f"σ²ₖⱼ ~ Inverse-Gamma({prior.a[0]:g}, bⱼ), bⱼ half the variance of feature j within classes"
-            return scales, f"μₖⱼ | σ²ₖⱼ ~ N(mean of feature j, σ²ₖⱼ / {prior.kappa[0]:g})", _SHARES
+            if not prior.is_proper:
+                return "p(μₖⱼ, σ²ₖⱼ) ∝ 1/σ²ₖⱼ (Jeffreys, improper)", _SHARES
+            rate = (
+                f"bⱼ = {prior.a[0]:g} × the variance of feature j within classes" if self._by_default else "b as given"
+            )
+            center = "mean of feature j" if self._by_default else "mⱼ"
+            scales = f"σ²ₖⱼ ~ Inverse-Gamma({prior.a[0]:g}, bⱼ), {rate}"
+            return scales, f"μₖⱼ | σ²ₖⱼ ~ N({center}, σ²ₖⱼ / {prior.kappa[0]:g})", _SHARES
         if isinstance(prior, NIW):
-            scales = f"{Sigma} ~ Inverse-Wishart(Ψ, ν = {prior.nu:g}), Ψ the variances within classes on its diagonal"
-            return scales, f"μₖ | {Sigma} ~ N(mean of all rows, {Sigma} / {prior.kappa:g})", _SHARES
+            if not prior.is_proper:
+                return f"p(μₖ, {Sigma}) ∝ |{Sigma}|^(−(d+1)/2) (Jeffreys, improper)", _SHARES
+            scale = "Ψ = s × the variances within classes, s by the evidence" if self._by_default else "Ψ as given"
+            center = "mean of all rows" if self._by_default else "m"
+            scales = f"{Sigma} ~ Inverse-Wishart(Ψ, ν = {prior.nu:g}), {scale}"
+            return scales, f"μₖ | {Sigma} ~ N({center}, {Sigma} / {prior.kappa:g})", _SHARES
         return f"{Sigma} = diag(s) R diag(s), sⱼ half-normal, R ~ LKJ({prior.eta:g})", "μₖⱼ normal", _SHARES
+
+    @property
+    def _by_default(self) -> bool:
+        """Whether the conjugate prior is the default one, so that words can say what its numbers are."""
+        if self.moments is None:
+            default = default_incomplete_prior(self.data, self.conjugate)
+        else:
+            default = default_prior(self.moments, self.conjugate)
+        return all(np.array_equal(getattr(default, name), getattr(self.prior, name)) for name in default.__slots__)
+
+    @property
+    def proper(self) -> bool:
+        """Whether the prior can be normalised."""
+        return isinstance(self.prior, LKJ) or self.prior.is_proper
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether there is a PyMC model: there is none of an improper prior."""
+        return self.proper
 
     def exact(self) -> Exact | None:
         """Return the conjugate posterior, or None under an LKJ prior, or for gaps in LDA and QDA."""
@@ -147,19 +177,24 @@ class Gaussian(Family):
         else:
             update = lda_posterior if self.covariance == "shared" else qda_posterior
             posterior = update(self.moments, self.prior, class_prior)
-        return None if posterior is None else Exact(self._fitted(posterior=posterior), posterior.log_evidence)
+        if posterior is None:
+            return None
+        error, reason = (0.0, EXACT) if self.proper else (np.nan, IMPROPER)
+        return Exact(self._fitted(posterior=posterior), posterior.log_evidence, error, reason)
 
     def no_exact(self) -> str:
         """Say why there is no closed form."""
         if self.moments is None:
             return steps.no_exact(self)
         kind = self.conjugate.__name__
+        if not self.proper:
+            return f"{kind}.jeffreys is improper and has its exact posterior alone. Use inference='auto' or 'exact'."
         return f"inference='exact' needs a conjugate prior; got LKJ. Give a {kind} prior, or use inference='auto'."
 
     @property
     def has_mode(self) -> bool:
-        """Whether there is a log posterior to climb: not for rows with gaps."""
-        return self.moments is not None
+        """Whether there is a log posterior to climb: not for rows with gaps, nor of an improper prior."""
+        return self.moments is not None and self.proper
 
     @property
     def cost_rows(self) -> int:
@@ -168,8 +203,8 @@ class Gaussian(Family):
 
     @cached_property
     def density(self) -> Parts | None:
-        """The hand-written density, on moments; None for rows with gaps."""
-        if self.moments is None:
+        """The hand-written density, on moments; None for rows with gaps and of an improper prior."""
+        if self.moments is None or not self.proper:
             return None
         return gaussian_density(self.moments, self.prior, self.alpha, self.covariance)
 
@@ -202,6 +237,8 @@ class Gaussian(Family):
 
     def sample(self, settings: Settings, gaussian: GaussianPosterior | None) -> "tuple[FittedModel, xr.DataTree]":
         """Draw by NUTS; rows with gaps of LDA and QDA by data augmentation."""
+        if not self.proper:
+            raise PriorError(self.no_exact())
         if self.moments is None and isinstance(self.prior, NIW):
             return self.fitted_tree(steps.augmented(self, settings))
         return super().sample(settings, gaussian)

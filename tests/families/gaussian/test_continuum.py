@@ -56,16 +56,17 @@ def test_corners_are_the_models_that_the_continuum_joins():
     c = fit_continuum(moments, shares)
     evidence = c.log_evidence + charge_of(moments, c)
     weak = c.prior_rows == 1
-    qda = qda_posterior(moments, NIW.default(moments), shares)
+    pooled, center = moments.scatter.sum(axis=0) / moments.n, moments.count @ moments.mean / moments.n
+    variance = np.diag(pooled)
+    qda = qda_posterior(moments, NIW(center, 0.01, np.diag(variance), 4 + 2), shares)
     (cell,) = np.flatnonzero(weak & (c.delta == 1))
     assert evidence[cell] == pytest.approx(qda.log_evidence, rel=1e-12)
     np.testing.assert_allclose(c.posteriors[cell].log_joint(data.X), qda.log_joint(data.X))
-    naive = naive_posterior(moments, NIG.default(moments), shares)
+    naive = naive_posterior(moments, NIG(center, 0.01, 1.5, variance / 2), shares)
     (cell,) = np.flatnonzero(weak & np.isnan(c.delta))
     assert evidence[cell] == pytest.approx(naive.log_evidence, rel=1e-12)
     # w → ∞: every class has the pooled covariance, as plug-in LDA, known exactly
     cell = int(np.flatnonzero(c.delta == 0)[-1])
-    pooled = moments.scatter.sum(axis=0) / moments.n
     posterior = c.posteriors[cell]
     for k in range(3):
         np.testing.assert_allclose(posterior.Psi[k] / (posterior.nu[k] - 4 - 1), pooled, rtol=5e-3, atol=5e-3)
@@ -83,7 +84,7 @@ def test_charge_makes_up_for_estimating_the_pooled_variance():
     moments = Moments.from_arrays(X, y, 2)
     c = fit_continuum(moments)
     default = NIW.default(moments)
-    pooled = float(default.Psi[0, 0])
+    pooled = float(moments.scatter.sum() / moments.n)
 
     def log_evidence(s2):
         """Of LDA with σ² known, in closed form: the means have a normal prior; the shares a uniform one."""

@@ -116,3 +116,21 @@ def test_errors_name_the_cause():
         detect_novelty(fit("lda"), np.zeros((1, 3)), false_alarm=1.0)
     with pytest.raises(DataError, match="3 features that the model was fitted to; got 1"):
         tail_probabilities(fit("lda"), np.zeros((1, 1)))
+
+
+@MODELS
+def test_with_the_prior_the_rate_is_that_of_refits(name):
+    """Over training sets and rows of known classes; with it the threshold holds in each pattern of missing features."""
+    build, kind = FITS[name]
+    rng = np.random.default_rng(0)
+    y, mu = np.repeat([0, 1], 8), np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 3.0]])
+    rates = []
+    for _ in range(12):
+        X, new = rng.normal(size=(16, 3)) + mu[y], rng.integers(0, 2, 1000)
+        rows = rng.normal(size=(1000, 3)) + mu[new]
+        rows[::2, 1] = np.nan
+        moments = Moments.from_arrays(X, y, 2)
+        found = detect_novelty(build(moments, kind.default(moments)), rows, false_alarm=0.1, prior=kind.default)
+        rates.append((found.novel[::2].mean(), found.novel[1::2].mean()))
+    error = np.std(rates, axis=0) / np.sqrt(len(rates))
+    assert (np.abs(np.mean(rates, axis=0) - 0.1) < 3.5 * error + 0.02).all()

@@ -33,7 +33,11 @@ WARMUP = 200
 
 
 def check(family: "Gaussian") -> None:
-    """Raise unless the prior is conjugate."""
+    """Raise unless the prior is conjugate and proper."""
+    if not family.proper:
+        raise PriorError(
+            f"Missing values need a proper `prior`; got {family.conjugate.__name__}.jeffreys. Give another or None."
+        )
     if isinstance(family.prior, LKJ):
         raise PriorError(
             f"Missing values need a conjugate `prior`; got LKJ. Give {family.conjugate.__name__} or None, leave out "
