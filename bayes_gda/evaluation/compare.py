@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # The reference, if none is named: closed forms, then draws of the posterior itself, then weighted draws, then the rest.
-PREFERENCE = ("exact", "mcmc", "nuts", "corrected", "skew-modal", "laplace")
+PREFERENCE = ("exact", "mcmc", "nuts", "corrected", "ep", "skew-modal", "laplace")
 PARAMETER_COLUMNS = (
     "mean",
     "sd",
@@ -66,7 +66,8 @@ class PosteriorComparison:
     joint
         One row per method: `kl`, KL(method ‖ reference) of the Gaussians with their moments, from equally many draws
         of each, `kl_noise`, what equal distributions would have, and `kl_excess`, the difference; `energy_distance`,
-        `energy_noise` (what 95 % of equal distributions stay below) and `energy_p_value`; `largest_mean_difference_sd` (absolute) and the `parameter` that has it.
+        `energy_noise` (what 95 % of equal distributions stay below) and `energy_p_value`; `largest_mean_difference_sd`
+        (absolute) and the `parameter` that has it.
     constant
         Parameters that are the same in every draw of every method, such as weights of a reference class; not in the
         tables.

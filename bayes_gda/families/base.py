@@ -40,7 +40,7 @@ from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
-from bayes_gda.methods.ladder import Exact, Settings
+from bayes_gda.methods.ladder import Exact, Propagated, Settings
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.monte_carlo import MonteCarlo, judge_errors, probabilities
@@ -277,6 +277,10 @@ class Family:
         if not model.averages_draws:
             return None
         return judge_errors(probabilities(model, self.data.X[self.spread_rows])[1], tolerance, self.looked_at)
+
+    def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
+        """Return a better Gaussian than Laplace's, with what is known of both; None if the family knows none."""
+        return None
 
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation, or None if that is not offered."""
