@@ -366,7 +366,7 @@ def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | N
     if better is None:
         return verify(family, gaussian, settings)
     verdict = Verdict(*judge.decide_verdict(better.evidence, settings.tolerance), propagation=better.evidence)
-    if verdict.verdict == "needs-mcmc" and settings.inference == "auto" and gaussian.dim <= WEIGHED_DIM:
+    if verdict.verdict == "needs-mcmc" and gaussian.dim <= WEIGHED_DIM:
         weighed = verify(family, gaussian, settings)
         if weighed.verdict != "needs-mcmc":
             return replace(weighed, propagation=better.evidence)

@@ -12,7 +12,7 @@ def decide_verdict(found: Propagation, tolerance: float) -> tuple[Word, str, str
     """Return the verdict that the estimated errors justify, its reason, and the next step."""
     shift = found.shift
     where = f"on {shift.rows} {shift.which} row{'s' * (shift.rows != 1)} (tolerance {tolerance:g})"
-    flips = f"{100 * shift.flips:.1f} % of decisions flip" if shift.flips else "no decision flips"
+    flips = f"{100 * shift.flips:.2g} % of decisions flip" if shift.flips else "no decision flips"
     laplace = f"its largest error of a probability is estimated at {small(found.laplace_error)} {where}, and {flips}"
     word = decide_outcome(shift.largest, found.certificate, tolerance)
     if word == "trusted":
