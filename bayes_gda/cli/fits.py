@@ -157,6 +157,9 @@ def verdict_summary(method: str, verdict: Verdict) -> dict[str, Any]:
         "ess_fraction": verdict.ess_fraction,
         "corrected_k": None if verdict.importance is None else verdict.importance.corrected_k,
         "shift": None if verdict.shift is None else asdict(verdict.shift),
+        "errors": None
+        if verdict.propagation is None
+        else {"laplace": verdict.propagation.laplace_error, "ep": verdict.propagation.ep_error},
         "monte_carlo": None if verdict.monte_carlo is None else asdict(verdict.monte_carlo),
         "diagnostics": None if verdict.diagnosis is None else _figures(verdict.diagnosis),
     }
@@ -183,6 +186,9 @@ def show_fit(estimator: BayesianClassifier) -> None:
     if diagnosis is not None:
         facts |= {name: _shown(value) for name, value in _worst_figures(diagnosis).items()}
     elif trust.verdict != "exact":
+        if trust.propagation is not None:
+            facts["largest error of Laplace, estimated"] = number(trust.propagation.laplace_error, 4)
+            facts["largest error of EP, estimated"] = number(trust.propagation.ep_error, 4)
         facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
         facts["effective share of its draws"] = number(trust.ess_fraction, 2)
         if trust.verdict == "corrected" and trust.importance is not None:

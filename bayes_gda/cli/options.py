@@ -14,6 +14,7 @@ class Inference(StrEnum):
     auto = "auto"
     exact = "exact"
     laplace = "laplace"
+    ep = "ep"
     mcmc = "mcmc"
 
 

@@ -21,8 +21,8 @@ class BayesianLogisticRegression(Online):
     Parameters
     ----------
     inference
-        `auto`: Laplace, verified and corrected where that is enough, else MCMC, with a warning. `laplace` or `mcmc` ask
-        for one method. There is no exact posterior.
+        `auto`: Laplace, judged and corrected by expectation propagation (two classes) or importance weights where that
+        is enough, else MCMC, with a warning. `laplace`, `ep` or `mcmc` ask for one method. There is no exact posterior.
     prior
         Normal or HierarchicalScale for the weights on φ, the intercept first; overrides the scales below.
     prior_scale
@@ -61,7 +61,8 @@ class BayesianLogisticRegression(Online):
     prior_, features_
         The prior and the fitted feature map in fact used.
     inference_
-        The method in fact used: `laplace`, `corrected` (Laplace, importance weighted) or `mcmc`.
+        The method in fact used: `laplace`, `ep` (expectation propagation), `corrected` (Laplace, importance weighted)
+        or `mcmc`.
     trust_
         Whether to believe it: `verdict`, `reason`, `next_step`, `pareto_k`, `ess_fraction` …
     posterior_

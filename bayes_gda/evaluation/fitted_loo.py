@@ -138,6 +138,7 @@ def _refit_rows(
     if closed is not None:
         return closed[0], ~reliable
     points = importance.draws if importance is not None else model.coordinates
+    points = None if points is None else family.target_coordinates(points)
     if not family.has_mode or (points is None and not refits.gaussian):
         return values, reliable  # there is no log posterior, or no draws in its coordinates
     target, source = family.target, None

@@ -60,9 +60,9 @@ class Loo:
     fitted
         (n,) the same given all rows, its own among them: what leave-one-out corrects.
     pareto_k
-        (n,) k̂ of each row's importance ratios, before any refit; None if exact.
+        (n,) k̂ of each row's importance ratios, before any refit; None in closed form.
     threshold
-        k̂ below this is good: min(1 − 1/log₁₀ S, 0.7); None if exact.
+        k̂ below this is good: min(1 − 1/log₁₀ S, 0.7); None in closed form.
     log_probabilities
         (n, K) log p(y = k | x_i, D₋ᵢ), for other scores; None if not known.
     refitted
@@ -131,7 +131,7 @@ class Loo:
     def reason(self) -> str:
         """Whether the estimate can be relied upon, in a sentence."""
         if self.pareto_k is None or self.threshold is None:
-            return f"Leave-one-out of the {self.n} rows is exact."
+            return f"Leave-one-out of the {self.n} rows is in closed form."
         limit = f"k̂ is not below {self.threshold:.2f}"
         passed = int((~(self.pareto_k < self.threshold)).sum()) - self.n_bad
         again = f"the model was refitted without each of {self.n_refitted} rows, because {limit} for {passed} of them"

@@ -40,7 +40,7 @@ from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
-from bayes_gda.methods.ladder import Exact, Settings
+from bayes_gda.methods.ladder import Exact, Propagated, Settings
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.monte_carlo import MonteCarlo, judge_errors, probabilities
@@ -278,6 +278,10 @@ class Family:
             return None
         return judge_errors(probabilities(model, self.data.X[self.spread_rows])[1], tolerance, self.looked_at)
 
+    def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
+        """Return a better Gaussian than Laplace's, with what is known of both; None if the family knows none."""
+        return None
+
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation, or None if that is not offered."""
         return None
@@ -317,6 +321,10 @@ class Family:
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model whose posterior is the Gaussian."""
         return self.from_coordinates(posterior.draw(settings.size, random_seed=settings.random_seed))
+
+    def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
+        """Return the model whose posterior is the Gaussian of expectation propagation."""
+        return self.from_gaussian(posterior, settings)
 
     # ── MCMC ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -386,6 +394,10 @@ class Family:
         except (ConvergenceError, DataError):
             return np.nan, np.nan
         return bridge.log_evidence, bridge.log_evidence_error
+
+    def target_coordinates(self, w: Floats) -> Floats:
+        """Return points (S, dim) that `stored_coordinates` returned as points of `target`."""
+        return w
 
     def stored_coordinates(self, w: Floats) -> Floats:
         """Return points (S, dim) of `target` as `variables_of` of the fitted model reads them; the same by default."""

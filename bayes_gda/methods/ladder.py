@@ -1,9 +1,9 @@
 """The ladder: exact where the prior is conjugate, else Laplace, verified, else MCMC. Every door fits through `fit`.
 
     auto      exact ──▶ Laplace ──▶ trusted: as it is
-                                    corrected: weighted draws, refined and resampled
+                                    corrected: by expectation propagation, or by weighted draws
                                     needs-mcmc, or no mode: MCMC, said once
-    exact, laplace, mcmc    that one, or an error that says why not
+    exact, laplace, ep, mcmc    that one, or an error that says why not
     every     all methods that apply, side by side: what a report compares
 
 It knows no model: what it needs of one is a `Family`.
@@ -19,12 +19,13 @@ import numpy as np
 
 from bayes_gda.checks import inside_unit
 from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError, warn_user
+from bayes_gda.methods.ep import judge
 from bayes_gda.methods.importance.at_once import assess_at_once, first_look
 from bayes_gda.methods.importance.refine import refine
 from bayes_gda.methods.importance.trust import assess, decide_verdict
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.skew import lindley_mean
-from bayes_gda.methods.verdict import Verdict
+from bayes_gda.methods.verdict import Propagation, Verdict
 from bayes_gda.prediction.fitted import FittedModel
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ if TYPE_CHECKING:
     from bayes_gda.families.base import Family
     from bayes_gda.methods.diagnostics import Diagnosis
 
-Inference = Literal["auto", "exact", "laplace", "mcmc"]
-INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "mcmc")
-Method = Literal["exact", "laplace", "skew-modal", "corrected", "mcmc"]
+Inference = Literal["auto", "exact", "laplace", "ep", "mcmc"]
+INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "ep", "mcmc")
+Method = Literal["exact", "laplace", "ep", "skew-modal", "corrected", "mcmc"]
 # A reported probability may be off by so much for `trusted`. It is less than the .02 of `importance.trust`, because the
 # estimators integrate the link and so have only the posterior's share of the error to spend.
 TOLERANCE = 0.01
@@ -45,6 +46,9 @@ CORRECTED_DRAWS = 16_000
 # From so many rows on, few draws are weighed first, over all rows: where rows are many the posterior is near Gaussian,
 # and they are enough to say so. The full check takes some .2 s here, and grows with the rows.
 MANY_ROWS = 5_000
+# Weights up to which importance sampling is tried where expectation propagation gives up: with more, no proposal keeps
+# enough effective draws, and each round costs as much as a hundred passes.
+WEIGHED_DIM = 64
 EXACT = "The prior is conjugate: nothing is approximated."
 SAMPLE = "Sample the posterior: inference='mcmc'."
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
@@ -124,6 +128,22 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Propagated:
+    """The Gaussian of expectation propagation.
+
+    Parameters
+    ----------
+    gaussian
+        The approximation.
+    evidence
+        How far Laplace's is from it, and it from the posterior.
+    """
+
+    gaussian: GaussianPosterior
+    evidence: Propagation
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Fit:
     """A model with every posterior that was computed, under one labelling, and which of them was chosen.
 
@@ -132,16 +152,16 @@ class Fit:
     family
         The model, its data and its prior.
     models
-        The fitted model by method: `exact`, `laplace`, `skew-modal`, `corrected`, `mcmc`.
+        The fitted model by method: `exact`, `laplace`, `ep`, `skew-modal`, `corrected`, `mcmc`.
     chosen
         The method behind the predictions.
     verdict
         Whether to believe it.
     evidence
-        log p(data) and its standard error: `exact`, by `laplace` (whose error is not known, nan), `corrected` by
-        importance weights, and by the `bridge` from sampled draws.
-    gaussian
-        Laplace's Gaussian; None if it was not made, or there is no mode.
+        log p(data) and its standard error: `exact`, by `laplace` (whose error is not known, nan), by `ep` (with the
+        size of its last change), `corrected` by importance weights, and by the `bridge` from sampled draws.
+    gaussian, propagated
+        Laplace's Gaussian, and that of expectation propagation; None if it was not made, or there is none.
     tree
         What the sampler returned, under the user's names; None if nothing was sampled.
     """
@@ -152,6 +172,7 @@ class Fit:
     verdict: Verdict
     evidence: dict[str, tuple[float, float]] = field(default_factory=dict)
     gaussian: GaussianPosterior | None = None
+    propagated: Propagated | None = None
     tree: "xr.DataTree | None" = None
 
     @property
@@ -168,8 +189,8 @@ class Fit:
     @property
     def log_evidence(self) -> tuple[float, float]:
         """The log evidence that goes with the chosen method, corrected if that is Laplace, and its standard error."""
-        method = {"exact": "exact", "mcmc": "bridge"}.get(self.chosen, "corrected")
-        return self.evidence.get(method, (np.nan, np.nan))
+        order = {"exact": ("exact",), "mcmc": ("bridge",)}.get(self.chosen, ("corrected", "ep"))
+        return next((self.evidence[name] for name in order if name in self.evidence), (np.nan, np.nan))
 
     @property
     def weighing(self) -> Verdict:
@@ -188,7 +209,7 @@ def fit(family: "Family", settings: Settings) -> Fit:
             )
         if asked == "exact":
             raise PriorError(family.no_exact())
-    if asked == "laplace" and not family.has_mode:
+    if asked in ("laplace", "ep") and not family.has_mode:
         raise PriorError(family.no_exact())
     if asked == "mcmc" or not family.has_mode:
         # Where the prior is flat Laplace raises if the posterior is not proper either, which no sampler would notice.
@@ -197,7 +218,7 @@ def fit(family: "Family", settings: Settings) -> Fit:
     fast = _fast(family, settings)
     if fast.verdict.verdict != "needs-mcmc":
         return fast
-    if asked == "laplace" or not family.can_sample:
+    if asked in ("laplace", "ep") or not family.can_sample:
         kept = "" if family.can_sample else " The Laplace approximation is kept."
         warn_user(f"{fast.verdict.reason}{kept} {fast.verdict.next_step}" if kept else str(fast.verdict))
         return fast
@@ -235,8 +256,8 @@ def fit_every(
     weighing = _unweighed(family.no_exact()) if fast is None else fast.verdict
     gaussian = None if fast is None else fast.gaussian
     if exact is not None:
-        weighing = Verdict("exact", exact.reason, "Use it.", importance=weighing.importance)
-    out = Fit(family, models, "exact", weighing, evidence, gaussian)
+        weighing = replace(weighing, verdict="exact", reason=exact.reason, next_step="Use it.", monte_carlo=None)
+    out = Fit(family, models, "exact", weighing, evidence, gaussian, None if fast is None else fast.propagated)
     if sampling and family.can_sample:
         with stage("sample"):
             out = _sampled(out, settings, quiet=True)
@@ -251,8 +272,9 @@ def _choose_best(models: dict[str, FittedModel], weighing: Verdict, diagnosis: "
         return "exact"
     if diagnosis is not None and (diagnosis.verdict != "bad" or len(models) == 1):
         return "mcmc"
-    if weighing.verdict != "trusted" and "corrected" in models:
-        return "corrected"
+    better = next((name for name in ("corrected", "ep") if name in models), None)
+    if weighing.verdict != "trusted" and better is not None:
+        return better
     if models:
         return "laplace" if "laplace" in models else "mcmc"
     raise ConvergenceError("There is no fast approximation, and nothing was sampled. Leave quick=True out.")
@@ -290,7 +312,7 @@ def verify(family: "Family", gaussian: GaussianPosterior, settings: Settings) ->
 
 def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed: bool = True) -> Fit:
     """Fit by Laplace, verify, and correct if need be; a verdict `needs-mcmc` if that will not do."""
-    forced = settings.inference == "laplace"
+    forced = settings.inference in ("laplace", "ep")
     try:
         gaussian = family.laplace()
     except ConvergenceError as error:
@@ -300,17 +322,30 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
             remedy = "Use inference='mcmc', or 'auto', which does so by itself."
             raise ConvergenceError(f"{_sentence(error)} {remedy}", error.partial) from error
         return Fit(family, {}, "laplace", _unweighed(_sentence(error)))
-    verdict = verify(family, gaussian, settings) if weighed else _unweighed("")
+    better = family.propagate(gaussian) if weighed or settings.inference == "ep" else None
+    if settings.inference == "ep" and better is None:
+        raise ConvergenceError(
+            f"Expectation propagation does not apply to {family.title} with this prior, or did not converge. "
+            "Use inference='auto'."
+        )
+    verdict = _judge(family, gaussian, better, settings) if weighed else _unweighed("")
     if verdict.verdict == "needs-mcmc" and not family.can_sample:
         verdict = replace(verdict, next_step=SAMPLE_PART)
     found, models = verdict.importance, {}
     evidence = {"laplace": (gaussian.log_evidence, np.nan)}
+    if better is not None:
+        evidence["ep"] = (better.evidence.log_evidence, better.evidence.log_evidence_error)
     if found is not None:
         evidence["corrected"] = (found.log_evidence, found.log_evidence_error)
     if not family.proper:
         evidence = {}  # of a flat prior it has no meaning
     corrected = verdict.verdict == "corrected" and not forced
-    if every or not corrected:
+    chosen = "laplace" if settings.inference != "ep" else "ep"
+    if corrected:
+        chosen = "ep" if found is None else "corrected"
+    if better is not None and (every or chosen == "ep"):
+        models["ep"] = family.from_propagated(better.gaussian, settings)
+    if every or chosen == "laplace":
         models["laplace"] = family.from_gaussian(gaussian, settings)
     if every and (w := family.skewed(gaussian, settings.size, settings.random_seed)) is not None:
         models["skew-modal"] = family.from_coordinates(w)
@@ -319,12 +354,23 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
         models["corrected"] = family.from_coordinates(found.draw(size, random_seed=settings.random_seed))
     if found is not None:
         verdict = replace(verdict, importance=replace(found, draws=family.stored_coordinates(found.draws)))
-    chosen = "corrected" if corrected else "laplace"
     if verdict.verdict != "needs-mcmc":
         verdict = _with_error(verdict, family, models[chosen], settings)
     if corrected and verdict.monte_carlo is not None and not verdict.monte_carlo.within and family.can_sample:
         verdict = replace(verdict, verdict="needs-mcmc", next_step=SAMPLE)  # too few draws are effective
-    return Fit(family, models, chosen, verdict, evidence, gaussian)
+    return Fit(family, models, chosen, verdict, evidence, gaussian, better)
+
+
+def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | None, settings: Settings) -> Verdict:
+    """Judge Laplace by expectation propagation, and by importance weights where there is none or it gives up."""
+    if better is None:
+        return verify(family, gaussian, settings)
+    verdict = Verdict(*judge.decide_verdict(better.evidence, settings.tolerance), propagation=better.evidence)
+    if verdict.verdict == "needs-mcmc" and gaussian.dim <= WEIGHED_DIM:
+        weighed = verify(family, gaussian, settings)
+        if weighed.verdict != "needs-mcmc":
+            return replace(weighed, propagation=better.evidence)
+    return verdict
 
 
 def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
@@ -335,7 +381,8 @@ def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
     with warnings.catch_warnings():
         if quiet:  # what it has to say is in the diagnosis
             warnings.simplefilter("ignore", InferenceWarning)
-        model, tree = family.sample(settings, before.gaussian)
+        start = before.gaussian if before.propagated is None else before.propagated.gaussian
+        model, tree = family.sample(settings, start)
         pair = family.sampled_evidence(model, tree["posterior"].sizes["chain"]) if family.proper else (np.nan, np.nan)
     diagnosis = diagnose(tree)
     reason, step = " ".join(diagnosis.reasons), " ".join(diagnosis.next_steps)
@@ -347,7 +394,8 @@ def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
     evidence = before.evidence
     if "exact" not in evidence and np.isfinite(pair[0]):
         evidence = evidence | {"bridge": pair}
-    return Fit(family, before.models | {"mcmc": model}, "mcmc", verdict, evidence, before.gaussian, tree)
+    models = before.models | {"mcmc": model}
+    return replace(before, models=models, chosen="mcmc", verdict=verdict, evidence=evidence, tree=tree)
 
 
 def _with_error(verdict: Verdict, family: "Family", model: FittedModel, settings: Settings) -> Verdict:

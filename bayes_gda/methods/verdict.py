@@ -2,8 +2,8 @@
 
 exact         nothing is approximated
 trusted       the fast approximation is close enough on the rows that were looked at
-corrected     it is not, but its importance-weighted draws are reliable
-needs-mcmc    not even those are
+corrected     it is not, but expectation propagation is, or its importance-weighted draws are reliable
+needs-mcmc    neither is
 sampled       MCMC was run; its diagnosis says whether it worked
 """
 
@@ -128,6 +128,33 @@ class Importance:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Propagation:
+    """The evidence of expectation propagation (EP): how far Laplace is from it, and it from the posterior.
+
+    Parameters
+    ----------
+    shift
+        The probabilities of Laplace against those of EP; nothing in them is drawn, so that their errors are 0.
+    certificate
+        Largest change of a probability by what EP leaves out, to leading order.
+    laplace_error, ep_error
+        Largest errors of a probability, estimated from both.
+    log_evidence, log_evidence_error
+        Log evidence of EP with its change of second order, and the size of that change.
+    passes
+        Passes over the rows that EP took.
+    """
+
+    shift: PredictionShift
+    certificate: float
+    laplace_error: float
+    ep_error: float
+    log_evidence: float
+    log_evidence_error: float
+    passes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Verdict:
     """Whether to believe a posterior, why, and what to do.
 
@@ -139,6 +166,8 @@ class Verdict:
         The sentence that explains it; what to do.
     importance
         The evidence of importance sampling, where the approximation was weighed.
+    propagation
+        The evidence of expectation propagation, where there is one.
     diagnosis
         The diagnosis of sampled draws.
     before
@@ -154,6 +183,7 @@ class Verdict:
     diagnosis: "Diagnosis | None" = None
     before: "Verdict | None" = None
     monte_carlo: MonteCarlo | None = None
+    propagation: Propagation | None = None
 
     def __str__(self) -> str:
         return f"{self.verdict}: {self.reason} {self.next_step}"
@@ -184,14 +214,17 @@ class Verdict:
     @property
     def shift(self) -> PredictionShift | None:
         """How far the approximate probabilities are off; None if that was not measured."""
-        return None if self.importance is None else self.importance.shift
+        found = self.importance or self.propagation
+        return None if found is None else found.shift
 
     @property
     def log_evidence(self) -> float:
-        """Log evidence by importance sampling; nan if the approximation was not weighed."""
-        return np.nan if self.importance is None else self.importance.log_evidence
+        """Log evidence by importance sampling or EP; nan if there is neither."""
+        found = self.importance or self.propagation
+        return np.nan if found is None else found.log_evidence
 
     @property
     def log_evidence_error(self) -> float:
-        """Its standard error."""
-        return np.nan if self.importance is None else self.importance.log_evidence_error
+        """Its standard error, or for EP the size of the last change."""
+        found = self.importance or self.propagation
+        return np.nan if found is None else found.log_evidence_error

@@ -29,7 +29,7 @@ from bayes_gda.families.base import family_names, get_family
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.methods.diagnostics import Diagnosis, Thresholds
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
-from bayes_gda.methods.verdict import Importance, PredictionShift, Verdict
+from bayes_gda.methods.verdict import Importance, PredictionShift, Propagation, Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.store.rules import check
@@ -49,6 +49,7 @@ _COMMON: tuple[type, ...] = (
     NIW,
     Normal,
     PredictionShift,
+    Propagation,
     Thresholds,
     Verdict,
 )

@@ -124,7 +124,7 @@ def _two_to_three(content: Content) -> Content:
 
 
 # What verdicts and shifts of format 2 did not say.
-_NOTHING = {"importance": None, "diagnosis": None, "before": None, "monte_carlo": None}
+_NOTHING = {"importance": None, "diagnosis": None, "before": None, "monte_carlo": None, "propagation": None}
 _UNKNOWN = {"largest_error": {"float": "nan"}, "tolerance": {"float": "nan"}, "rows": 0, "which": "given"}
 
 
@@ -143,6 +143,8 @@ def _one_verdict(node: Any) -> Any:
         case {"type": "Verdict", "fields": {"laplace": before, **others}, **rest} if not rest:
             kept = {key: item for key, item in others.items() if key not in ("pareto_k", "ess_fraction")}
             return {"type": "Verdict", "fields": {**_NOTHING, **kept, "before": before}}
+        case {"type": "RegressionClassifier", "fields": dict(fields), **rest} if not rest:
+            return {"type": "RegressionClassifier", "fields": {"cavities": False} | fields}
         case {"type": "PredictionShift", "fields": dict(fields), **rest} if not rest:
             return {"type": "PredictionShift", "fields": _UNKNOWN | fields}
     return node

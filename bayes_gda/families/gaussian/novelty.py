@@ -18,7 +18,8 @@ refits (a parametric bootstrap). The rate then is that of new rows at *fixed* tr
 this size. What remains is that the estimated classes stand for the true ones, and the noise of the simulation: over 3
 classes of 12 rows in 5 and of 15 rows in 10 features, equicorrelated at .5, near and far apart, alarms came at .5 to
 1.2 times the nominal 1 %, and at .75 to 1.15 times the nominal 5 and 10 % (`tests/proof/priors_study.py`). For draws,
-or if the prior is not given, the rate is that of rows of the posterior predictive: it holds on average over the posterior.
+or if the prior is not given, the rate is that of rows of the posterior predictive: it holds on average over the
+posterior.
 
 What is not guaranteed. The classes must be Gaussian: features with t₄ tails raise alarms at a rate of .04 at a nominal
 .01 (all three models, 30 rows a class, 5 features). The rate is an average over training sets, not that of the one set

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 
 from bayes_gda.checks import Floats, finite, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import StoreError
 from bayes_gda.families.linear import links, softmax_links
+from bayes_gda.families.linear.ep.sites import match
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -42,6 +43,8 @@ class RegressionClassifier(FittedModel):
         (S, dim) draws of the weights, of equal weight; or None.
     tau
         (S,) draws of a hierarchical prior's scale that go with `draws`; None if the scale is fixed.
+    cavities
+        Whether `posterior` is that of expectation propagation, whose cavities leave a row out.
     """
 
     features: FeatureMap
@@ -52,6 +55,7 @@ class RegressionClassifier(FittedModel):
     posterior: GaussianPosterior | None = None
     draws: Floats | None = None
     tau: Floats | None = None
+    cavities: bool = False
 
     def __post_init__(self) -> None:
         check_source(self.posterior, self.draws)
@@ -168,6 +172,27 @@ class RegressionClassifier(FittedModel):
         draws, Phi = self.draws, self.features(X)
         return in_batches(len(draws), lambda b: replace(self, draws=draws[b], tau=None)._of_draws(Phi))
 
+    def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
+        """Return log p(y=k | x_i, D₋ᵢ) and log p(y=k | x_i, D) (n, 2) by expectation propagation; None without it.
+
+        The cavity of a row, N(a | μ_c, v_c) with v_c = v/(1 − vτ) and μ_c = v_c(μ/v − ν), is the posterior of its
+        activation given the other rows.
+        """
+        if not self.cavities or self.posterior is None:
+            return None
+        activations, left, full = self.activations(self.posterior), np.empty((len(X), 2)), np.empty((len(X), 2))
+
+        def write(rows: slice) -> None:
+            mu, v = activations(self.features(X[rows]))
+            site = match(mu, v, np.where(y[rows] == 1, 1.0, -1.0), np.ones(len(mu)))
+            # ν = slope + τμ, so that μ_c = μ − v_c slope.
+            v_c = v / (1 - v * site.tau)
+            left[rows] = links.log_expected_sigmoids(mu - v_c * site.slope, v_c)
+            full[rows] = links.log_expected_sigmoids(mu, v)
+
+        for_blocks(write, len(X), len(self.features.names))
+        return left, full
+
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:
         """Return the exact intervals (n, 2, 2) of a Gaussian posterior of logistic regression, or None."""
         if not self.binary or self.posterior is None:
@@ -226,3 +251,5 @@ class RegressionClassifier(FittedModel):
             if self.draws is None or self.tau.shape != (len(self.draws),):
                 raise StoreError("`tau` must have one entry for each draw of the weights.")
             positive("tau", self.tau, error=StoreError)
+        if self.cavities and (self.posterior is None or not self.binary):
+            raise StoreError("`cavities` must be false but for a Gaussian posterior of logistic regression.")

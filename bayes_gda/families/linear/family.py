@@ -15,10 +15,12 @@ from bayes_gda.checks import Floats, frozen, positive
 from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features
 from bayes_gda.data.labels import CONTRASTS, coordinates
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import DataError, PriorError, one_line
+from bayes_gda.errors import ConvergenceError, DataError, PriorError, one_line
 from bayes_gda.families.base import Family
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity
+from bayes_gda.families.linear.ep.certificate import LogisticBeyond, certify
+from bayes_gda.families.linear.ep.logistic import logistic_ep
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import (
     RegressionTarget,
@@ -31,9 +33,10 @@ from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredict
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.density import Density, Smooth, Smoothed, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
-from bayes_gda.methods.ladder import Settings
+from bayes_gda.methods.ladder import Propagated, Settings
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.methods.skew import SkewModal
+from bayes_gda.methods.verdict import Propagation
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -241,6 +244,27 @@ class Linear(Family):
         predictor = self.predictor_of(self.features(X))
         return {"probit": predictor.gaussian(gaussian, "probit"), "laplace": predictor.gaussian(gaussian, "exact")}
 
+    def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
+        """Return the Gaussian of expectation propagation, for logistic regression with a Gaussian prior, in memory."""
+        if not isinstance(self.target, LogisticTarget):
+            return None
+        try:
+            posterior, sites = logistic_ep(self.target, gaussian)
+        except ConvergenceError:
+            return None
+        beyond = LogisticBeyond(posterior, sites)
+        found = certify(gaussian, beyond)
+        value = beyond.log_evidence
+        evidence = Propagation(
+            replace(found.shift, which="training"),
+            found.cert,
+            *found.estimate,
+            log_evidence=value,
+            log_evidence_error=abs(value - posterior.log_evidence),
+            passes=posterior.info.n_iter,
+        )
+        return Propagated(posterior, evidence)
+
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation."""
         return None if self.hierarchical else SkewModal(gaussian, self.target).draw(size, random_seed=random_seed)
@@ -258,9 +282,20 @@ class Linear(Family):
         """Return the model with the Gaussian itself; with draws of it if the scale is unknown."""
         return super().from_gaussian(posterior, settings) if self.hierarchical else self._fitted(posterior=posterior)
 
+    def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
+        """Return the model with the Gaussian of expectation propagation, which knows how to leave a row out."""
+        return self._fitted(posterior=posterior, cavities=True)
+
     def from_coordinates(self, w: Floats) -> FittedModel:
         """Return the model with draws of the weights, or of (log τ, z)."""
         return self.from_variables(self.density.variables(w)) if self.hierarchical else self._fitted(draws=w)
+
+    def target_coordinates(self, w: Floats) -> Floats:
+        """Return the weights, or (log τ, z) of points (log τ, w)."""
+        if not self.hierarchical:
+            return w
+        weights = w[:, 1:] if self.binary else w[:, 1:].reshape(len(w), -1, self.Phi.shape[1])
+        return self.density.coordinates({"tau": np.exp(w[:, 0]), "w": weights})
 
     def stored_coordinates(self, w: Floats) -> Floats:
         """Return the weights, or (log τ, w) of points (log τ, z): a file knows nothing of z."""

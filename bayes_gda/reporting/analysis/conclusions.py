@@ -226,7 +226,11 @@ def judged(name: str, estimator: str, method: str, trust: Verdict, settings: Rep
     topic, reason = _fast(name), trust.reason
     if trust.verdict == "trusted":
         return Conclusion(topic, "green", reason, "Use Laplace's approximation: it is enough here.")
-    used = {"mcmc": "This report uses MCMC.", "corrected": "This report uses the corrected posterior."}.get(method, "")
+    used = {
+        "mcmc": "This report uses MCMC.",
+        "corrected": "This report uses the corrected posterior.",
+        "ep": "This report uses expectation propagation.",
+    }.get(method, "")
     if trust.verdict == "corrected":
         step = f"{used} In Python, inference='auto' does the correction by itself."
         return Conclusion(topic, "amber", reason, step.strip(), f"{estimator}(inference='auto').fit(X, y)")
@@ -241,7 +245,7 @@ def sampler(
     diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, Scorecard], settings: ReportSettings
 ) -> Conclusion:
     """Say whether the sampler converged for every model."""
-    approximate = [name for name, m in models.items() if m.method in ("laplace", "corrected")]
+    approximate = [name for name, m in models.items() if m.method in ("laplace", "ep", "corrected")]
     open_ = [n for n in approximate if models[n].fitted.weighing.verdict == "needs-mcmc"]
     ran = {name: d for name, d in diagnoses.items() if d is not None}
     return converged(

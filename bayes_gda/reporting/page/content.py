@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PARAMETERS, ROWS, FEATURES, CLASSES = 6, 10, 30, 40
 PACKAGES = ("numpy", "scipy", "pandas", "arviz", "matplotlib", "pymc")
 # Evidence is held to the method that errs least, in this order.
-EVIDENCE = ("exact", "bridge", "corrected", "laplace")
+EVIDENCE = ("exact", "bridge", "corrected", "ep", "laplace")
 SAMPLER_COLUMNS = ("r_hat", "ess_bulk", "ess_tail", "mcse_mean")
 
 
@@ -129,7 +129,7 @@ def _data(analysis: Analysis) -> dict[str, Any]:
 
 def _model(model: Scorecard) -> dict[str, Any]:
     family, weighing = model.fitted.family, model.fitted.weighing
-    importance = weighing.importance
+    importance, propagation = weighing.importance, weighing.propagation
     out: dict[str, Any] = {
         "name": family.name,
         "title": family.title,
@@ -146,6 +146,8 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "ess_fraction": None if importance is None else importance.ess_fraction,
         "corrected_k": None if importance is None else importance.corrected_k,
         "corrected_ess_fraction": None if importance is None else importance.corrected_ess_fraction,
+        "laplace_error": None if propagation is None else propagation.laplace_error,
+        "ep_error": None if propagation is None else propagation.ep_error,
         "reason": weighing.reason,
         "evidence": _evidence(model),
         "predictions": records(model.predictions, "method"),

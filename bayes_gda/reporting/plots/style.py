@@ -43,6 +43,7 @@ METHODS: Mapping[str, tuple[str, Any]] = {
     "laplace": (VERMILLION, (0, (5, 2))),
     "skew-modal": (PURPLE, (0, (5, 1, 1, 1))),
     "corrected": (GREEN, (0, (3, 1))),
+    "ep": (GREEN, (0, (4, 1, 1, 1))),
     "probit": (ORANGE, (0, (1, 1))),
     "reference": (SKY, "-"),
 }

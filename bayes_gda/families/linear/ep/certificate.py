@@ -9,6 +9,7 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear.ep.logistic import LogisticSites, activations
 from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid
+from bayes_gda.families.linear.links import probit_logistic
 from bayes_gda.linalg import row_blocks, solve_triangular
 from bayes_gda.methods.ep.certificate import (
     Estimate,
@@ -19,6 +20,7 @@ from bayes_gda.methods.ep.certificate import (
     third_cumulants,
 )
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.verdict import PredictionShift
 
 # Rows for which the third cumulants are summed: those with the widest activations near p = ½, where skewness matters
 # most, and as many again evenly spaced.
@@ -36,15 +38,20 @@ class Certificate(NamedTuple):
 
     Parameters
     ----------
-    gap
-        max |p_Laplace − p_EP|.
+    shift
+        p_Laplace against p_EP, and the probit link against the integrated one.
     cert
         max |p − p_EP|, p with the third cumulant or with the change of variance as well; a bound of it where that is
         negligible.
     """
 
-    gap: float
+    shift: PredictionShift
     cert: float
+
+    @property
+    def gap(self) -> float:
+        """max |p_Laplace − p_EP|."""
+        return self.shift.largest
 
     @property
     def estimate(self) -> Estimate:
@@ -121,18 +128,22 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         over all of them, the certificate over the most exposed and some others.
     """
     Phi = beyond.Phi if rows is None else rows
-    gap, bound, exposure = 0.0, 0.0, np.empty(len(Phi))
+    change, link, exposure = (np.zeros(len(Phi)) for _ in range(3))
+    flips, bound = 0, 0.0
     blocks = zip(activations(Phi, laplace), activations(Phi, beyond.posterior), strict=True)
     for (some, _, *moments), (_, _, mu, s2) in blocks:
-        p = expected_sigmoid(mu, s2)
-        gap = max(gap, float(np.abs(expected_sigmoid(*moments) - p).max(initial=0.0)))
+        p, fast = expected_sigmoid(mu, s2), expected_sigmoid(*moments)
+        change[some], link[some] = np.abs(fast - p), np.abs(probit_logistic(*moments) - fast)
+        flips += int(((fast > 0.5) != (p > 0.5)).sum())
         bounds = beyond.bound(s2)
         bound = max(bound, float(bounds.max(initial=0.0)))
         exposure[some] = bounds * p * (1 - p)
+    (gap, typical), (link_gap, link_typical) = ((float(x.max()), float(np.quantile(x, 0.95))) for x in (change, link))
+    shift = PredictionShift(gap, typical, gap, typical, link_gap, link_typical, flips / len(Phi), 0.0, rows=len(Phi))
     if bound <= NEGLIGIBLE:
-        return Certificate(gap, bound)
+        return Certificate(shift, bound)
     if len(Phi) > 2 * JUDGED:
         exposed = np.argpartition(exposure, -JUDGED)[-JUDGED:]
         Phi = Phi[np.union1d(exposed, np.linspace(0, len(Phi) - 1, JUDGED).astype(int))]
     p, skewed, changed = beyond.probabilities(Phi)
-    return Certificate(gap, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))
+    return Certificate(shift, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))
