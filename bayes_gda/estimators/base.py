@@ -27,7 +27,7 @@ from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel
 from bayes_gda.prediction.monte_carlo import judge_errors, probabilities
-from bayes_gda.prediction.shift import ClassPriorEstimate, estimate_class_prior
+from bayes_gda.prediction.shift import ClassPriorEstimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -319,9 +319,12 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         )
 
     def estimate_class_prior(self, X: Any) -> ClassPriorEstimate:
-        """Estimate the class shares of unlabelled rows (n, d) by maximum likelihood, with standard errors."""
-        rows = self._checked(X)
-        return estimate_class_prior(self.model_.log_probabilities(rows), self.model_.class_shares)
+        """Estimate the class shares of unlabelled rows (n, d) by maximum likelihood, and test whether they changed.
+
+        Errors and p-value allow for what training leaves unsure; they assume that nothing but the shares may differ.
+        """
+        rows, trained = self._checked(X), getattr(self, "n_samples_seen_", np.nan)
+        return uncertainty.class_prior(self.model_, rows, trained=trained, random_seed=self.seed_)
 
     def _checked(self, X: Any) -> Floats:
         check_is_fitted(self, "model_")

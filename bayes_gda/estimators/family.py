@@ -2,10 +2,12 @@
 
 from typing import Any, ClassVar
 
+from numpy.typing import NDArray
+
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.families.base import Family, get_family
 from bayes_gda.families.drawn import DrawnModel
-from bayes_gda.methods.ladder import TOLERANCE, Inference
+from bayes_gda.methods.ladder import TOLERANCE, Fit, Inference
 
 
 class FamilyClassifier(BayesianClassifier):
@@ -42,6 +44,8 @@ class FamilyClassifier(BayesianClassifier):
         log evidence and its standard error, nan where it is not known.
     model_
         The fitted model, plain arrays and functions.
+    n_samples_seen_
+        Rows learnt, or the sum of their weights.
     """
 
     _stored: ClassVar[dict[str, Any]] = {"model_": DrawnModel}
@@ -69,3 +73,7 @@ class FamilyClassifier(BayesianClassifier):
 
     def _family(self, K: int) -> type[Family]:
         return get_family(self.family)
+
+    def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
+        super()._keep(fitted, classes, seed)
+        self.n_samples_seen_ = fitted.family.data.total_weight

@@ -1,6 +1,6 @@
-"""What a fitted model does not know, and what to do all the same: credible intervals, entropies, decisions.
+"""What a fitted model does not know, and what to do all the same: intervals, entropies, decisions, class shares.
 
-All three rest on draws of the parameters θ_s ~ p(θ | D), the same ones for every row, or on closed forms where there
+All rest on draws of the parameters θ_s ~ p(θ | D), the same ones for every row, or on closed forms where there
 are any. They go in blocks of rows, so that memory does not grow with n.
 """
 
@@ -10,15 +10,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import entr, expit
+from scipy.special import entr, expit, softmax
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.gaps import has_gaps
 from bayes_gda.errors import DataError
-from bayes_gda.linalg import PARTS, in_threads, one_blas_thread, wide_blocks
+from bayes_gda.linalg import PARTS, WIDE_ELEMENTS, in_threads, one_blas_thread, wide_blocks
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel
+from bayes_gda.prediction.shift import ClassPriorEstimate, add_training_error, estimate_class_prior, old_weights
 from bayes_gda.priors import Seed
+
+# Draws, and rows, behind what training adds to the errors of class shares: a standard deviation from 400 draws has an
+# error of 4 %, and means over 2000 rows stand for those over more; fewer where classes are many, for the memory.
+SHARE_DRAWS, SHARE_ROWS = 400, 2000
 
 
 def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
@@ -120,6 +125,48 @@ def decisions(
         part = decide_with_draws(probabilities[rows], P, C[rows] if C.ndim == 3 else C, weights=weight, **own)
         optimal[rows], value[rows] = part.probability_optimal, part.value_of_information
     return replace(made, probability_optimal=optimal, value_of_information=value)
+
+
+def class_prior(
+    model: FittedModel, X: Floats, *, trained: float = np.nan, random_seed: Seed = None
+) -> ClassPriorEstimate:
+    """Estimate the class shares of unlabelled rows (n, d), with errors that allow for what training leaves unsure.
+
+    A draw of a generative model has its training shares π. Those of a regression are the mean of p(y=k | x, w) over the
+    distribution of the training rows, which is known from as many rows itself:
+
+        π(w_s) = π + E[p(· | x, w_s) − p(· | x)] + ε_s,   ε_s ~ N(0, cov[p(· | x)]/rows)
+
+    so that π(w) moves with the intercept, and the density ratios p(y=k | x, w)/π_k(w) do not. E over training rows is
+    the mean over the new ones with `old_weights`.
+
+    Parameters
+    ----------
+    model, X
+        The fitted model, and rows (n, d).
+    trained
+        Rows that the model was trained with, which a generative model knows. Without it, as in a file of a regression
+        that an old version wrote, there are neither standard errors nor a p-value: they are nan.
+    random_seed
+        Of the draws.
+    """
+    old, log_p, rng = model.class_shares, model.log_probabilities(X), np.random.default_rng(random_seed)
+    known, P = estimate_class_prior(log_p, old), np.exp(log_p)
+    variables = model.draw_variables(SHARE_DRAWS, random_seed=rng)
+    if "pi" not in variables and np.isnan(trained):
+        nothing = np.full((model.K, model.K), np.nan)
+        return replace(known, standard_error=nothing[0], covariance=nothing, p_value=np.nan)
+    count = min(len(X), SHARE_ROWS, max(200, WIDE_ELEMENTS // (SHARE_DRAWS * model.K)))
+    rows = np.linspace(0, len(X) - 1, count).round().astype(np.intp)
+    draws, _ = model.probability_draws(variables, X[rows])
+    shares = variables.get("pi")
+    if shares is None:
+        weight, mean = old_weights(P[rows], old, known.prior), draws.mean(axis=0)
+        centred = mean - weight @ mean
+        noise = rng.standard_normal((SHARE_DRAWS, len(rows))) @ (centred * np.sqrt(weight / trained)[:, None])
+        # π e^{δ/π} is π + δ to first order, and positive.
+        shares = softmax(np.log(old) + (np.tensordot(draws - mean, weight, (1, 0)) + noise) / old, axis=1)
+    return add_training_error(known, P, old, draws, shares)
 
 
 def _draws(

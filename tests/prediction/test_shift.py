@@ -12,7 +12,7 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import ConvergenceError, DataError, PriorError
 from bayes_gda.families.gaussian.exact import naive_posterior, qda_posterior
-from bayes_gda.prediction.shift import estimate_class_prior, reweigh
+from bayes_gda.prediction.shift import add_training_error, estimate_class_prior, reweigh
 from bayes_gda.priors import NIG, NIW
 
 OLD = np.array([0.5, 0.3, 0.2])
@@ -174,6 +174,30 @@ def test_errors_cover_and_p_values_are_uniform_over_many_samples():
     assert (np.abs(inside - 0.95) < 4 * np.sqrt(0.95 * 0.05 / R)).all()
     p_values = [estimate_class_prior(log_probabilities(rows(OLD, 500, rng)), OLD).p_value for _ in range(R)]
     assert stats.kstest(p_values, "uniform").pvalue > 1e-3
+
+
+def test_training_adds_nothing_where_it_leaves_nothing_unsure():
+    log_p = log_probabilities(rows([0.3, 0.3, 0.4], 300, np.random.default_rng(7)))
+    known, P = estimate_class_prior(log_p, OLD), np.exp(log_p)
+    found = add_training_error(known, P, OLD, np.tile(P, (5, 1, 1)), np.tile(OLD, (5, 1)))
+    np.testing.assert_allclose(found.covariance, known.covariance, rtol=1e-10)
+    np.testing.assert_allclose(found.standard_error, known.standard_error, rtol=1e-10)
+    assert found.p_value == pytest.approx(known.p_value, rel=1e-9)
+
+
+def test_training_shares_alone_make_it_a_test_of_two_samples():
+    """Classes that are certain, 300 training rows and 600 new ones: counts against counts, by Pearson's test."""
+    rng = np.random.default_rng(8)
+    old, new = np.array([150, 90, 60]), np.array([340, 170, 90])
+    P = np.repeat(np.eye(3), new, axis=0)
+    with np.errstate(divide="ignore"):
+        known = estimate_class_prior(np.log(P), old / 300)
+    shares = rng.dirichlet(old, size=20_000)
+    found = add_training_error(known, P, old / 300, np.broadcast_to(P, (20_000, 600, 3))[:, ::20], shares)
+    # The new shares are counted: what training leaves unsure is none of their business.
+    np.testing.assert_allclose(found.standard_error, np.sqrt(found.prior * (1 - found.prior) / 600), rtol=1e-6)
+    assert found.p_value == pytest.approx(stats.chi2_contingency([old, new]).pvalue, abs=0.01)
+    assert known.p_value < 0.2 * found.p_value
 
 
 def test_an_absent_class_gets_exactly_zero_and_no_standard_error():
