@@ -23,7 +23,6 @@ from bayes_gda.checks import Floats
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.prediction.fitted import BATCHES, FittedModel
 from bayes_gda.prediction.normalised import normalised
-from bayes_gda.prediction.shift import reweigh
 
 # A probability is within the tolerance if so many standard errors are: about 95 % of such rows then are.
 ERRORS = 2.0
@@ -91,7 +90,7 @@ def probabilities(model: FittedModel, X: Floats, class_prior: ArrayLike | None =
             return np.exp(model.log_probabilities(X, class_prior)), error
         log_f, weight = batches
         log_mean = logsumexp(log_f, axis=0, b=weight[:, None, None])
-        log_p = normalised(log_mean)[0] if class_prior is None else reweigh(log_mean, model.class_shares, class_prior)
+        log_p = normalised(log_mean)[0] if class_prior is None else model.log_probabilities(X[rows], class_prior)
         P[rows] = np.exp(log_p)
         # f_bk relative to the mean that p_k stands on: f_bk/Σ_b w_b f_bk · p_k is f_bk/mean F, with other shares too.
         with np.errstate(invalid="ignore"):  # of a class that no draw holds possible
