@@ -204,13 +204,13 @@ def test_the_stated_error_holds_against_a_long_run(record_property):
     for rows in (X, 4 * X):
         truth, noise = long.predict_proba(rows, return_std_error=True)
         found = [model.predict_proba(rows, return_std_error=True) for model in fits]
-        z = np.array([(P - truth) / np.hypot(error, noise) for P, error in found])
+        # A probability next to zero rests on few draws, and has no standard z; its error is tiny, too.
+        between = (truth > 0.02) & (truth < 0.98)
+        z = np.array([((P - truth) / np.hypot(error, noise))[between] for P, error in found])
         methods = [model.inference_ for model in fits]
         record_property("found", f"{methods}: z {np.sqrt((z**2).mean()):.2f}, at most {np.abs(z).max():.1f}")
         assert 0.8 < np.sqrt((z**2).mean()) < 1.25
-        assert np.abs(z).max() < 6
-        for model, (P, error) in zip(fits, found, strict=True):
-            off = np.abs(P - truth)
-            if model.trust_.verdict == "corrected" and rows is X:  # which is said only where it holds
-                assert off.max() < model.tolerance + 4 * noise.max()
-            assert (off <= 5 * np.hypot(error, noise)).all()
+        assert np.abs(z).max() < 5
+        for model, (P, _) in zip(fits, found, strict=True):
+            if model.trust_.verdict == "corrected" and rows is X:  # which is said only where two errors are within
+                assert np.abs(P - truth).max() < 2 * model.tolerance + 4 * noise.max()

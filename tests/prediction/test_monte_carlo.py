@@ -53,7 +53,7 @@ def weights(w):
 
 
 def test_independent_draws_are_off_by_their_stated_error():
-    z = repeated(lambda rng: logistic(weights(rng.normal(0.4, 2, 4000))), quadrature(ROWS[:, 0]), ROWS)
+    z = repeated(lambda rng: logistic(weights(rng.normal(0.4, 2, 4000))), quadrature(PHI(ROWS)[:, 1]), ROWS)
     assert_standard(z)
 
 
@@ -69,7 +69,7 @@ def chain(rng, phi, size=1000, chains=4):
 
 @pytest.mark.parametrize("phi", [-0.5, 0.5, 0.8])
 def test_chains_are_off_by_their_stated_error(phi):
-    truth = quadrature(ROWS[:, 0])
+    truth = quadrature(PHI(ROWS)[:, 1])
     z = repeated(lambda rng: logistic(chain(rng, phi)), truth, ROWS)
     assert_standard(z)
     # What so many independent draws would have is another number.
@@ -81,7 +81,7 @@ def test_chains_are_off_by_their_stated_error(phi):
 
 def test_slow_chains_have_the_error_understated_by_a_tenth_at_most():
     # φ = .9: 4000 draws are worth 210.
-    z = repeated(lambda rng: logistic(chain(rng, 0.9)), quadrature(ROWS[:, 0]), ROWS)
+    z = repeated(lambda rng: logistic(chain(rng, 0.9)), quadrature(PHI(ROWS)[:, 1]), ROWS)
     assert (np.sqrt((z**2).mean(axis=0)) < 1.3).all()
 
 
@@ -96,7 +96,7 @@ def test_resampled_draws_are_off_by_the_error_of_their_weights(size):
         found = Importance(nan, nan, nan, nan, nan, nan, nan, w, w, None, weights(w), log_weights)
         return logistic(found.draw(size, random_seed=rng))
 
-    assert_standard(repeated(resampled, quadrature(ROWS[:, 0]), ROWS))
+    assert_standard(repeated(resampled, quadrature(PHI(ROWS)[:, 1]), ROWS))
 
 
 @pytest.mark.parametrize("class_prior", [None, (0.0, 0.3, 0.7)])
