@@ -41,7 +41,7 @@ MOST_FORECASTS = 2000
 ITERATIONS = 60
 # Rays from the centre of the region, points on each, bisections of its end, and how far a ray goes in standard
 # deviations of the centre: there the region is open, and c is 0 or 1.
-RAYS, POINTS, BISECTIONS, FARTHEST = 64, 4, 30, 100.0
+RAYS, POINTS, BISECTIONS, FARTHEST = 40, 4, 20, 100.0
 # Weight of a weak N((0, 1), 10²) prior that gives a centre also where the likelihood has no maximum.
 RIDGE = 0.01
 # A standard error beyond this says that the outcomes do not determine the estimate.
@@ -163,21 +163,25 @@ def _log_likelihood(theta: Floats, x: Floats, events: Events) -> Floats:
 
 def _maximise(x: Floats, events: Events, ridge: float) -> tuple[Floats, Floats]:
     """Return (α, β) of the largest likelihood, less ridge/2 times its squared distance from (0, 1), and H there."""
-    Phi, start = np.column_stack([np.ones_like(x), x]), np.array([0.0, 1.0])
+    Phi, center = np.column_stack([np.ones_like(x), x]), np.array([0.0, 1.0])
 
     def value(theta: Floats) -> float:
-        return float(_log_likelihood(theta, x, events)) - 0.5 * ridge * float((theta - start) @ (theta - start))
+        return float(_log_likelihood(theta, x, events)) - 0.5 * ridge * float((theta - center) @ (theta - center))
 
-    theta, H = start, np.eye(2)
+    # From the constant forecast, where the curvature is that of all rows; forecasts near 0 and 1 have next to none.
+    rate = (events.hits.sum() + 0.5) / (events.n + 1)
+    theta, H = np.array([float(logit(rate)), 0.0]), np.eye(2)
     for _ in range(ITERATIONS):
         c = expit(Phi @ theta)
-        gradient = Phi.T @ (events.hits - events.count * c) - ridge * (theta - start)
+        gradient = Phi.T @ (events.hits - events.count * c) - ridge * (theta - center)
         H = (Phi.T * (events.count * c * (1 - c))) @ Phi + ridge * np.eye(2)
         step = np.linalg.lstsq(H, gradient, rcond=1e-12)[0]
-        t = 1.0
-        while value(theta + t * step) < value(theta) and t > 1e-6:
-            t /= 2
-        theta = theta + t * step
         if abs(gradient @ step) < 1e-12:
             break
+        before, t = value(theta), 1.0
+        while t > 1e-9 and not value(theta + t * step) >= before:
+            t /= 2
+        if t <= 1e-9:  # the gain is below rounding
+            break
+        theta = theta + t * step
     return theta, H
