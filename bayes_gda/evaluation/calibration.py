@@ -13,7 +13,7 @@ Kumar, Liang & Ma (2019), Verified uncertainty calibration, NeurIPS 32.
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ from scipy.special import entr, xlogy
 
 from bayes_gda.checks import Floats, numbers, whole
 from bayes_gda.errors import DataError
+from bayes_gda.evaluation.cox import CoxFit, fit_cox
 from bayes_gda.evaluation.reliability import (
     Codes,
     Events,
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 BINS = 15
 # Numbers drawn at a time when labels are simulated: 8 MB.
 BLOCK_ELEMENTS = 2**20
+# Probability that all intervals of the calibration error in a table hold.
+JOINT_PROB = 0.9
 # Differences beyond this have squares, and sums of squares, that no double holds.
 LARGEST = 1e150
 
@@ -207,6 +210,8 @@ class CalibrationError:
         Σ_b (n_b/n) |p̄_b − z̄_b|, the expected calibration error.
     ece_debiased
         Less what calibrated forecasts would show; zero on average for these, and often below zero.
+    ece_p_value
+        p-value of the ECE under perfect calibration, by labels drawn from the forecasts.
     squared
         Σ_b (n_b/n) (p̄_b − z̄_b)².
     squared_debiased
@@ -215,6 +220,7 @@ class CalibrationError:
 
     ece: float
     ece_debiased: float
+    ece_p_value: float
     squared: float
     squared_debiased: float
 
@@ -247,20 +253,23 @@ def calibration_error(
     squares = np.bincount(cell, weights=h * (1 - p_) ** 2 + (c - h) * p_**2)
     calibrated = np.bincount(cell, weights=c * p_ * (1 - p_)) / n_b**2
     noise = np.where(n_b > 1, (squares - n_b * gap**2) / (n_b * np.maximum(n_b - 1, 1)), calibrated)
-    expected = _expected_ece(events, cell, resamples, random_seed)
-    return CalibrationError(ece, ece - expected, squared, squared - float(weight @ noise))
+    drawn = _calibrated_ece(events, cell, resamples, random_seed)
+    p_value = (1 + int((drawn >= ece * (1 - 1e-12)).sum())) / (1 + resamples)  # equal but for rounding is equal
+    return CalibrationError(ece, ece - float(drawn.mean()), p_value, squared, squared - float(weight @ noise))
 
 
 def classwise_error(
     P: ArrayLike, y: ArrayLike, *, bins: int = BINS, resamples: int = 400, random_seed: int = 0
 ) -> CalibrationError:
-    """Return the calibration error of each class against the rest, averaged over the classes."""
+    """Return the calibration error of each class against the rest, averaged over the classes; a p-value it has none."""
     P, y = check_forecasts(P, y)
     errors = [
         calibration_error(*one_class(P, y, k), bins=bins, resamples=resamples, random_seed=random_seed)
         for k in range(P.shape[1])
     ]
-    return CalibrationError(*np.mean([astuple(error) for error in errors], axis=0).tolist())
+    return replace(
+        CalibrationError(*np.mean([astuple(error) for error in errors], axis=0).tolist()), ece_p_value=np.nan
+    )
 
 
 def _assign_bins(events: Events, bins: int) -> Codes:
@@ -284,20 +293,21 @@ def _pool_bins(events: Events, bins: int) -> Events:
     return Events(forecast, count, np.bincount(cell, weights=events.hits))
 
 
-def _expected_ece(events: Events, cell: Codes, resamples: int, random_seed: int) -> float:
-    """Return the mean ECE over sets of labels drawn from the forecasts: the bias of the ECE under calibration."""
+def _calibrated_ece(events: Events, cell: Codes, resamples: int, random_seed: int) -> Floats:
+    """Return the ECE (resamples,) of sets of labels drawn from the forecasts: what calibrated forecasts show."""
     resamples = whole("resamples", resamples, 1)
     rows = events.count.astype(np.intp)
     p = np.repeat(events.forecast, rows)
     starts = np.searchsorted(np.repeat(cell, rows), np.arange(cell[-1] + 1))
     target = np.add.reduceat(p, starts)
     rng = np.random.default_rng(random_seed)
-    total, step = 0.0, max(1, BLOCK_ELEMENTS // len(p))
+    out, step = np.empty(resamples), max(1, BLOCK_ELEMENTS // len(p))
     for i in range(0, resamples, step):
         labels = rng.random((min(step, resamples - i), len(p))) < p
         # Σ_b (n_b/n) |p̄_b − z̄_b| = Σ_b |Σ p − Σ z| / n
-        total += float(np.abs(np.add.reduceat(labels, starts, axis=1, dtype=np.float64) - target).sum())
-    return total / (resamples * len(p))
+        gaps = np.add.reduceat(labels, starts, axis=1, dtype=np.float64) - target
+        out[i : i + step] = np.abs(gaps).sum(axis=1) / len(p)
+    return out
 
 
 # ── Intervals and the table ─────────────────────────────────────────────────────────────────────────────────────────
@@ -339,7 +349,10 @@ def calibration_table(
     -------
     A table with one line per event, indexed by (event, class): ("class", name), ("top label", "") and
     ("all classes", ""). In the last one, Brier score and its parts are the sums over the classes, ECE the mean, and
-    the log score that of K classes. `impossible` counts the rows whose outcome had probability zero.
+    the log score that of K classes. `impossible` counts the rows whose outcome had probability zero. `ece_p_value` is
+    that of the ECE under perfect calibration. `intercept` and `slope` with standard errors, `lr` and `lr_p_value`, and
+    `error_lower` to `error_upper`, an interval for the mean |p − c(p)|, are those of `fit_cox`; its level is such that
+    the intervals of all K classes and the top label hold together with probability 0.9 (Bonferroni).
     """
     import pandas as pd
 
@@ -348,19 +361,22 @@ def calibration_table(
     names = [str(k) for k in range(K)] if class_names is None else [str(name) for name in class_names]
     if len(names) != K:
         raise DataError(f"`class_names` must hold {K} names, one for each column of `P`; got {len(names)}.")
-    lines = [_event_scores(*one_class(P, y, k), bins, random_seed) for k in range(K)]
+    # Of two classes one is the other's mirror image.
+    prob = 1 - (1 - JOINT_PROB) / (K + 1 if K > 2 else 2)
+    lines = [_event_scores(*one_class(P, y, k), bins, random_seed, prob) for k in range(K)]
     all_classes = {name: float(np.sum([line[name] for line in lines])) for name in lines[0]}
+    all_classes |= dict.fromkeys(("ece_p_value", *CoxFit.COLUMNS), np.nan)  # of one event only
     rows = log_score_rows(P, y)
     all_classes |= {"log_score": float(rows.mean()), "impossible": int(np.isneginf(rows).sum())}
     all_classes |= {"ece": all_classes["ece"] / K, "ece_debiased": all_classes["ece_debiased"] / K}
-    lines += [_event_scores(*top_label(P, y), bins, random_seed), all_classes]
+    lines += [_event_scores(*top_label(P, y), bins, random_seed, prob), all_classes]
     index = pd.MultiIndex.from_tuples(
         [*(("class", name) for name in names), ("top label", ""), ("all classes", "")], names=["event", "class"]
     )
     return pd.DataFrame(lines, index=index)
 
 
-def _event_scores(p: Floats, outcome: Floats, bins: int, random_seed: int) -> dict[str, float]:
+def _event_scores(p: Floats, outcome: Floats, bins: int, random_seed: int, prob: float) -> dict[str, float]:
     """Return one line of `calibration_table`: scores and calibration of forecasts p (n,) of one event."""
     events = tally(p, outcome)
     h, misses = events.hits, events.count - events.hits
@@ -375,4 +391,5 @@ def _event_scores(p: Floats, outcome: Floats, bins: int, random_seed: int) -> di
         "ece": error.ece,
         "ece_debiased": error.ece_debiased,
         "impossible": int(h[events.forecast == 0].sum() + misses[events.forecast == 1].sum()),
-    }
+        "ece_p_value": error.ece_p_value,
+    } | fit_cox(p, outcome, prob=prob).columns

@@ -120,6 +120,7 @@ def test_sampled_draws_of_a_conjugate_model_take_the_closed_form():
     assert card.loo.n_bad == 0
 
 
+@pytest.mark.slow
 def test_laplace_of_a_gaussian_model_is_refitted_by_differences(monkeypatch):
     iris = load_example("iris").subset(np.arange(0, 150, 3))
     data = Dataset.from_arrays(iris.X[:, 2:], iris.y)
@@ -162,7 +163,7 @@ def plain():
     unregister("plain")
 
 
-@pytest.mark.parametrize("inference", ["laplace", "mcmc"])
+@pytest.mark.parametrize("inference", ["laplace", pytest.param("mcmc", marks=pytest.mark.slow)])
 def test_a_family_with_nothing_but_a_model_is_refitted_too(plain, inference):
     rng = np.random.default_rng(4)
     X = np.column_stack([rng.normal(size=60), np.arange(60) == OWN]).astype(float)

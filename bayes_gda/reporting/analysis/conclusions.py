@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from bayes_gda.evaluation.calibration import JOINT_PROB
 from bayes_gda.evaluation.model_comparison import SMALL
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
@@ -19,16 +20,16 @@ from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.settings import ReportSettings
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayes_gda.evaluation.sensitivity import Sensitivity
     from bayes_gda.methods.diagnostics import Diagnosis
 
 Light = Literal["green", "amber", "red"]
 # A gain beyond so many standard errors is more than noise, at about 95 %.
 BEYOND = 2.0
-# What calibrated forecasts would show less often is held against them; five percentage points mislead a user.
-CHANCE, ECE_RED = 0.05, 0.05
-# Held-out rows below which a calibration curve says next to nothing: its band is then wider than ± 0.15.
-FEW_ROWS = 50
+# Level of the test of the ECE over all events, and the calibration error that misleads a user: five percentage points.
+LEVEL, LARGE_ERROR = 0.05, 0.05
 FAST = "Is the fast answer right for"
 
 
@@ -58,21 +59,13 @@ class Conclusion:
 def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
     """Return all conclusions, in the order in which a reader asks for them."""
     chosen, settings = analysis.chosen, analysis.settings
-    label: Any = chosen.calibration.loc[("top label", "")]
     family = chosen.fitted.family
     estimator = family.estimator
     found = [
         which_model(analysis),
         how_good(analysis),
         *approximations(analysis.models, settings),
-        calibrated(
-            float(label["ece"]),
-            float(label["ece_debiased"]),
-            analysis.detail.calibration_p_value,
-            analysis.test.n,
-            estimator,
-            settings,
-        ),
+        calibrated(chosen.calibration, analysis.test.n, estimator, settings),
         sampler({name: m.verdict.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
         prior(analysis.detail.sensitivity, family),
     ]
@@ -311,45 +304,70 @@ def converged(
 # ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def calibrated(
-    ece: float, beyond: float, p_value: float, n: int, estimator: str, settings: ReportSettings
-) -> Conclusion:
-    """Say whether probabilities can be taken at their word.
+def calibrated(table: "pd.DataFrame", n: int, estimator: str, settings: ReportSettings) -> Conclusion:
+    """Say whether the probabilities are calibrated, as far as the held-out rows can show.
+
+    The light goes by the intervals of the calibration error, of all classes and the top label together: green if all
+    end below LARGE_ERROR, red if one begins above it. In between it is amber, whether calibration is rejected or the
+    rows are too few to tell: not rejected does not mean calibrated.
 
     Parameters
     ----------
-    ece, beyond
-        Calibration error of the most probable class; the same less what calibrated forecasts would show.
-    p_value
-        Chance that calibrated forecasts would look as miscalibrated as these.
+    table
+        From `calibration_table`.
     n
         Held-out rows.
     estimator, settings
         For the next call.
     """
-    topic = "Can its probabilities be taken at their word?"
+    topic = "Are the probabilities calibrated?"
+    events = table.drop(index="all classes", level="event")
+    if len(events) == 3:  # of two classes one is the other's mirror image
+        events = events.iloc[1:]
+    lower, upper = events["error_lower"].to_numpy(), events["error_upper"].to_numpy()
+    ece_rejected = (len(events) * events["ece_p_value"] < LEVEL).to_numpy()
+    rejected = (lower > 0) | ece_rejected
+    # The event that decides: among those that are rejected, if there are any, the one whose error may be largest.
+    place = int(np.where(rejected, 1 + upper, upper).argmax())
+    row: Any = events.iloc[place]
+    kind, name = events.index[place]
+    event = f"class “{_plain(name)}”" if kind == "class" else "the most probable class"
+    slope = "slope and intercept cannot be estimated"
+    if np.isfinite(row["slope"]):
+        slope = f"slope {row['slope']:.2f} (SE {row['slope_se']:.2f}), intercept {_signed(row['intercept'], 2)} "
+        slope += f"(SE {row['intercept_se']:.2f})"
     figures = (
-        f"promised and seen frequencies of the most probable class are {100 * ece:.1f} percentage points apart on "
-        f"average, where calibrated forecasts would be {100 * (ece - beyond):.1f} apart by chance"
+        f"Of {event}, the mean calibration error is between {row['error_lower']:.3f} and {row['error_upper']:.3f} "
+        f"({100 * JOINT_PROB:.0f} % intervals for {len(events)} events together, {n} held-out rows); {slope}; "
+        f"likelihood-ratio test of calibration {row['lr']:.2f} on 2 df, p = {row['lr_p_value']:.3f}; "
+        f"ECE {row['ece']:.3f}, p = {row['ece_p_value']:.3f} under perfect calibration."
     )
-    chance = f"these would look as bad or worse with probability {p_value:.2f}"
-    if n < FEW_ROWS:
+    recalibrate = f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)"
+    if (lower > LARGE_ERROR).any():
         return Conclusion(
-            topic,
-            "amber",
-            f"{n} held-out rows are too few to tell ({figures}; {chance}).",
-            f"Hold out at least {FEW_ROWS} rows, or give a test set.",
-            settings.command("report", "--test-size", str(FEW_ROWS)),
+            topic, "red", f"No. {figures}", "Recalibrate before anyone acts on a probability.", recalibrate
         )
-    if p_value >= CHANCE:
-        sentence = f"Nothing speaks against it: {figures}, and {chance}."
-        return Conclusion(topic, "green", sentence, "Read a probability of 0.7 as seven times in ten.")
-    call = f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)"
-    if beyond < ECE_RED:
-        sentence = f"Not quite: {figures}, and {chance}."
-        return Conclusion(topic, "amber", sentence, "Recalibrate, or quote them with care.", call)
-    sentence = f"No: {figures}, which is too far ({chance})."
-    return Conclusion(topic, "red", sentence, "Recalibrate before anyone acts on a probability.", call)
+    if rejected.any():
+        sentence = f"Perfect calibration is rejected. {figures}"
+        return Conclusion(topic, "amber", sentence, "Recalibrate, or quote the probabilities with care.", recalibrate)
+    if (upper <= LARGE_ERROR).all():
+        sentence = f"To within {upper.max():.3f} on average. {figures}"
+        return Conclusion(topic, "green", sentence, "Use the probabilities as they are.")
+    # The width of the interval falls with the root of the rows.
+    wanted = int(np.ceil(n * (upper.max() / LARGE_ERROR) ** 2 / 10) * 10)
+    return Conclusion(
+        topic,
+        "amber",
+        f"The data cannot tell: calibration is not rejected, nor is an error above {LARGE_ERROR:g} excluded. {figures}",
+        f"Hold out more rows: some {wanted} would show an error above {LARGE_ERROR:g}, or its absence.",
+        settings.command("report", "--test-size", str(wanted)),
+    )
+
+
+def _plain(name: str) -> str:
+    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
+
+    return plain(name, 40)
 
 
 def prior(sensitivity: "Sensitivity", family: "Family | type[Family]") -> Conclusion:
@@ -392,8 +410,8 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _signed(value: float) -> str:
-    return f"{value:.3f}".replace("-", "\u2212")
+def _signed(value: float, digits: int = 3) -> str:
+    return f"{value:.{digits}f}".replace("-", "\u2212")
 
 
 def _listed(names: list[str]) -> str:

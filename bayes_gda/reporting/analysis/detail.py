@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import BayesGDAError
-from bayes_gda.evaluation.calibration import corp_decomposition
 from bayes_gda.evaluation.reliability import ReliabilityCurve, one_class, reliability_curve, top_label
 from bayes_gda.evaluation.scorecard import ROW_DRAWS, Scorecard
 from bayes_gda.evaluation.sensitivity import Sensitivity
@@ -20,8 +19,6 @@ from bayes_gda.prediction.uncertainty import entropy, interval
 PROB = 0.9
 # Held-out rows whose predictions are held against the prior: the most uncertain ones are the ones that can flip.
 PRIOR_ROWS = 40
-# Sets of outcomes behind the test of calibration: its p-value is then known to 0.02 at 0.05.
-RESAMPLES = 499
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,8 +33,6 @@ class Detail:
         Entropy of each row's probabilities, split.
     curves
         Reliability curves of each class (of two classes the second), and last of the top label.
-    calibration_p_value
-        Chance that calibrated forecasts of the top label would look as miscalibrated as these.
     thresholds
         Cost of every threshold; None unless there are two classes and two actions that stand for them.
     sensitivity, prior_rows
@@ -47,7 +42,6 @@ class Detail:
     interval: Floats
     entropy: EntropySplit
     curves: dict[str, ReliabilityCurve]
-    calibration_p_value: float
     thresholds: ThresholdCurve | None
     sensitivity: Sensitivity
     prior_rows: tuple[int, ...]
@@ -84,22 +78,10 @@ def look_closer(model: Scorecard, test: Dataset, costs: Floats) -> Detail:
         interval(fitted, test.X, prob=PROB, size=size, random_seed=seed),
         split_entropy,
         curves,
-        calibration_p_value(*top_label(P, test.y), random_seed=seed),
         _thresholds(P, test, costs),
         model.sensitivity(test.X[rows], names),
         tuple(int(i) for i in rows),
     )
-
-
-def calibration_p_value(p: Floats, outcome: Floats, *, random_seed: int) -> float:
-    """Return the chance that calibrated forecasts p (n,) have a CORP miscalibration as large as with `outcome` (n,).
-
-    Outcomes are drawn from the forecasts themselves, RESAMPLES times.
-    """
-    rng = np.random.default_rng(random_seed)
-    seen = corp_decomposition(p, outcome).miscalibration
-    drawn = [corp_decomposition(p, rng.random(len(p)) < p).miscalibration for _ in range(RESAMPLES)]
-    return (1 + sum(value >= seen for value in drawn)) / (1 + RESAMPLES)
 
 
 def numbered(detail: Detail, parameters: Sensitivity, numbers: NDArray[np.intp]) -> Sensitivity:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_gda._version import __version__
+from bayes_gda.evaluation.calibration import JOINT_PROB
 from bayes_gda.evaluation.compare import compare_evidence
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
@@ -268,7 +269,7 @@ def _calibration(analysis: Analysis) -> dict[str, Any]:
     return {
         "models": together,
         "events": events,
-        "p_value": analysis.detail.calibration_p_value,
+        "joint_prob": JOINT_PROB,
         "prob": curve.consistency.prob,
     }
 
