@@ -38,6 +38,8 @@ KINDS = ("gauss", "t3", "binary", "corr", "rare")
 JUDGED = 300
 FAR = 3.0
 NOISE = 3.5
+# Chains that refuse more than half of their trajectories may be stuck: no truth.
+ACCEPTED = 0.5
 TOLERANCES = (0.01, 0.02, 0.05)
 GROUPS = ("training", "new", "far")
 
@@ -109,8 +111,12 @@ def judge_case(seed: int, seconds: float) -> dict[str, Any]:
 
 def summarise(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield lines: the rates of false verdicts with upper bounds, and how often sampling was not needed."""
-    done = [record for record in records if record["converged"]]
-    yield f"{len(records)} cases, {len(records) - len(done)} without convergence"
+    converged = [record for record in records if record["converged"]]
+    done = [record for record in converged if record["acceptance"] > ACCEPTED]
+    yield (
+        f"{len(records)} cases, {len(records) - len(converged)} without convergence, "
+        f"{len(converged) - len(done)} left out as their truth is not known"
+    )
     for group in GROUPS:
         values = {key: np.array([record[group][key] for record in done]) for key in done[0][group]}
         noise = NOISE * values["noise"]
