@@ -71,8 +71,7 @@ class RepeatedPrior:
     @property
     def precision(self) -> Floats:
         """(R m, R m) I ⊗ S₀⁻¹."""
-        out: Floats = np.kron(np.eye(self.R), self.terms.precision)
-        return out
+        return np.asarray(np.kron(np.eye(self.R), self.terms.precision), dtype=np.float64)
 
     def gradient(self, w: Floats) -> Floats:
         """Return −S₀⁻¹(w_k − m₀) of all rows (R m,)."""
@@ -152,7 +151,8 @@ def expand(mu: Floats, S: Floats, y: Labels, K: int) -> tuple[Floats, Floats, Fl
     a -= top
     log_total = np.log(np.exp(a).sum(axis=1))
     label = a[np.arange(b), y]
-    p = np.exp(a - log_total[:, None])[:, :R]
+    P = np.exp(a - log_total[:, None])
+    p = P[:, :R]
     variance, Sp = np.einsum("nkk->nk", S), np.einsum("nkj,nj->nk", S, p)
     u = variance - 2 * Sp
     spread = u - np.einsum("nk,nk->n", p, u)[:, None]
@@ -164,10 +164,11 @@ def expand(mu: Floats, S: Floats, y: Labels, K: int) -> tuple[Floats, Floats, Fl
     trace = np.einsum("nkj,nkj->n", C, S)
     # E log p_y = log p_y − ½ tr(CS); symmetric by theory, and by rounding made so
     tau = C + 0.25 * (dg + dg.transpose(0, 2, 1))
-    # of a_k less the mean activation Σp_ja_j: what all classes share has no effect
-    own = u + np.einsum("nk,nk->n", p, Sp)[:, None]
+    # Var(a_k − Σp_ja_j) of all classes: what they share has no effect. A reference class has the activation 0.
+    own = np.broadcast_to(np.einsum("nk,nk->n", p, Sp)[:, None], (b, K)).copy()
+    own[:, :R] += u
     with np.errstate(over="ignore"):
-        size = np.einsum("nk,nk->n", p * (1 - p), own * own * np.exp(own / 2))
+        size = np.einsum("nk,nk->n", P * (1 - P), own * own * np.exp(own / 2))
     return p + 0.5 * p * spread, tau, label - log_total - 0.5 * trace, size, own.max(axis=1)
 
 
