@@ -163,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="file of JSON lines to add the cases to")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", RuntimeWarning)  # trajectories that overflow are refused
-    records = [json.loads(line) for line in options.output.open()] if options.output and options.output.exists() else []
+    known_lines = options.output.read_text() if options.output and options.output.exists() else ""
+    records = [json.loads(line) for line in known_lines.splitlines()]
     known = {record["seed"] for record in records}
     for seed in range(options.first, options.first + options.cases):
         if seed in known:
