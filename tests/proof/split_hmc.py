@@ -23,8 +23,8 @@ CHAINS = 128
 TURN, JITTER = np.pi / 2, 0.2
 # Rounds of warm-up, after each of which mean and covariance are those of the draws so far; trajectories of each.
 ROUNDS, TRAJECTORIES = 3, 30
-# More kicks per trajectory below this acceptance.
-ACCEPTANCE = 0.8
+# More kicks per trajectory below this acceptance, up to the limit.
+ACCEPTANCE, MOST_KICKS = 0.8, 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +88,7 @@ def sample_truth(
         for i in range(TRAJECTORIES):
             z, _, accepted = _trajectory(potential, z, steps, rng)
             if i % 5 == 4 and accepted < ACCEPTANCE:
-                steps = -(-steps * 7 // 5)
+                steps = min(-(-steps * 7 // 5), MOST_KICKS)
             if i >= TRAJECTORIES // 3:
                 kept.append(mean[:, None] + root @ z)
         W = mean[:, None] + root @ z

@@ -38,6 +38,8 @@ KINDS = ("gauss", "t3", "binary", "corr", "rare")
 JUDGED = 300
 FAR = 3.0
 NOISE = 3.5
+# Chains that refuse more than half of their trajectories may be stuck: no truth.
+ACCEPTED = 0.5
 TOLERANCES = (0.01, 0.02, 0.05)
 GROUPS = ("training", "new", "far")
 
@@ -109,8 +111,12 @@ def judge_case(seed: int, seconds: float) -> dict[str, Any]:
 
 def summarise(records: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Yield lines: the rates of false verdicts with upper bounds, and how often sampling was not needed."""
-    done = [record for record in records if record["converged"]]
-    yield f"{len(records)} cases, {len(records) - len(done)} without convergence"
+    converged = [record for record in records if record["converged"]]
+    done = [record for record in converged if record["acceptance"] > ACCEPTED]
+    yield (
+        f"{len(records)} cases, {len(records) - len(converged)} without convergence, "
+        f"{len(converged) - len(done)} left out as their truth is not known"
+    )
     for group in GROUPS:
         values = {key: np.array([record[group][key] for record in done]) for key in done[0][group]}
         noise = NOISE * values["noise"]
@@ -157,7 +163,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--output", type=Path, help="file of JSON lines to add the cases to")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore", RuntimeWarning)  # trajectories that overflow are refused
-    records = [json.loads(line) for line in options.output.open()] if options.output and options.output.exists() else []
+    known_lines = options.output.read_text() if options.output and options.output.exists() else ""
+    records = [json.loads(line) for line in known_lines.splitlines()]
     known = {record["seed"] for record in records}
     for seed in range(options.first, options.first + options.cases):
         if seed in known:

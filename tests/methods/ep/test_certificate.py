@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from bayes_gda.methods.ep import certificate
-from bayes_gda.methods.ep.certificate import covariance_change, decide_outcome, evidence_change, exact_changes
+from bayes_gda.methods.ep.certificate import (
+    covariance_change,
+    decide_outcome,
+    estimate_errors,
+    evidence_change,
+    exact_changes,
+)
 
 
 def problem(n=40, m=3, seed=0):
@@ -77,9 +83,17 @@ def test_the_bounds_hold(seed):
 
 
 def test_the_rule():
-    assert decide_outcome(0.005, 0.001, 0.01) == "trusted"  # .005 + .0025
-    assert decide_outcome(0.005, 0.003, 0.01) == "corrected"  # EP: .0065
-    assert decide_outcome(0.35, 0.0, 0.01) == "needs-mcmc"
-    assert decide_outcome(0.0, 0.006, 0.01) == "needs-mcmc"
+    assert decide_outcome(0.005, 0.001, 0.01) == "trusted"  # .005 + .0015 + .00006
+    assert decide_outcome(0.005, 0.004, 0.01) == "corrected"  # EP: .006
+    assert decide_outcome(0.05, 0.001, 0.01) == "corrected"  # EP: .0015 + .00625
+    assert decide_outcome(0.35, 0.0, 0.05) == "needs-mcmc"  # EP: .0875
+    assert decide_outcome(0.0, 0.007, 0.01) == "needs-mcmc"
     assert decide_outcome(np.nan, 0.0, 0.01) == "needs-mcmc"
     assert decide_outcome(0.0, np.nan, 0.01) == "needs-mcmc"
+
+
+def test_estimates_grow_with_what_is_seen():
+    gaps, certs = np.linspace(0, 0.5, 51), np.linspace(0, 0.1, 11)
+    estimates = np.array([[estimate_errors(gap, cert).ep for cert in certs] for gap in gaps])
+    assert (np.diff(estimates, axis=0) > 0).all()
+    assert (np.diff(estimates, axis=1) > 0).all()

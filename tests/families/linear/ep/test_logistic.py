@@ -1,20 +1,26 @@
 """Expectation propagation for logistic regression: exact where it must be, and close to quadrature elsewhere."""
 
+import pickle
 import tracemalloc
+from functools import partial, reduce
 
 import numpy as np
 import pytest
+from proof.split_hmc import sample_truth
 from scipy import integrate
 from scipy.special import expit, log_expit, logsumexp
 from targets import cushings, one_dimensional
 
 from bayes_gda import linalg
 from bayes_gda.data.examples import load_example
+from bayes_gda.data.large.layout import add
 from bayes_gda.errors import ConvergenceError
+from bayes_gda.families.linear.chunked import ChunkedTarget
 from bayes_gda.families.linear.ep.certificate import LogisticBeyond
-from bayes_gda.families.linear.ep.logistic import LogisticSites, chunk_sums, logistic_ep
+from bayes_gda.families.linear.ep.logistic import LogisticSites, chunk_sums, chunked_ep, logistic_ep
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.methods.ep.certificate import exact_changes, third_cumulants
 from bayes_gda.methods.ep.propagation import SiteSums, expectation_propagation
 from bayes_gda.priors import Normal
@@ -229,6 +235,28 @@ def test_sites_need_not_be_kept_and_rows_may_come_in_chunks(monkeypatch):
         assert other.log_evidence == pytest.approx(kept.log_evidence, abs=digits)
 
 
+class InParts:
+    """Rows in parts of 70, summed over as a table is."""
+
+    def __init__(self, X, y):
+        self.X, self.y = X, y
+
+    def sum(self, function):
+        parts = [function(self.X[i : i + 70], self.y[i : i + 70]) for i in range(0, len(self.y), 70)]
+        return reduce(add, [pickle.loads(pickle.dumps(part)) for part in parts])
+
+
+def test_a_table_in_passes():
+    base = random_target(n=500, m=4, seed=11)
+    target = ChunkedTarget(InParts(base.Phi, base.y.astype(int)), lambda X: X, 4, 2, base.prior)
+    laplace = regression_laplace(base)
+    posterior, whole = chunked_ep(target, laplace), logistic_ep(base, laplace)[0]
+    np.testing.assert_allclose(posterior.mean, whole.mean, atol=1e-3 * whole.sd.max())
+    np.testing.assert_allclose(posterior.sd, whole.sd, rtol=2e-3)
+    assert posterior.log_evidence == pytest.approx(whole.log_evidence, abs=1e-3)
+    pickle.dumps(partial(chunk_sums, mean=whole.mean, root=np.eye(4)))  # as a worker of a cluster needs it
+
+
 def test_a_pass_over_many_rows_needs_blocks_only():
     target = random_target(n=150_000, m=10, seed=9)
     sites, mean, root = LogisticSites(target, stored=False), np.zeros(10), 0.01 * np.eye(10)
@@ -249,3 +277,47 @@ def test_too_few_passes_raise_with_the_last_gaussian():
         )
     assert caught.value.partial.mean.shape == (3,)
     assert not caught.value.partial.info.converged
+
+
+def standardised(X, rows):
+    scale = X[:rows].std(axis=0)
+    Z = (X - X[:rows].mean(axis=0)) / np.where(scale > 0, scale, 1.0)
+    return np.column_stack([np.ones(len(Z)), Z])
+
+
+def breast_cancer():
+    data = load_example("breast-cancer")
+    order = np.random.default_rng(0).permutation(data.n)
+    Phi, y = standardised(data.X[order], 398), data.y[order]
+    return LogisticTarget(Phi[:398], y[:398], Normal.default(31)), Phi[398:]
+
+
+def gaussian_design(d):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1500, d))
+    y = rng.random(1500) < expit(X @ rng.standard_normal(d) * 2 / np.sqrt(d))
+    Phi = standardised(X, 1000)
+    return LogisticTarget(Phi[:1000], y[:1000].astype(float), Normal.default(d + 1)), Phi[1000:]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("make", "laplace_at_least", "ep_at_most"),
+    [
+        (breast_cancer, 0.12, 0.012),
+        (lambda: gaussian_design(50), 0.01, 0.003),
+        (lambda: gaussian_design(200), 0.04, 0.006),
+    ],
+)
+def test_probabilities_of_new_rows_against_long_sampling(make, laplace_at_least, ep_at_most):
+    """EP's largest |Δp| on breast-cancer is .0080, and a tenth of Laplace's or less everywhere."""
+    target, rows = make()
+    laplace = regression_laplace(target)
+    posterior, _ = logistic_ep(target, laplace)
+    truth = sample_truth(target, posterior, rows, seconds=10.0)
+    noise = 3.5 * truth.error.max()
+    p_laplace, p_ep = (BinaryPredictor(rows).gaussian(g, "exact")[:, 1] for g in (laplace, posterior))
+    assert np.abs(p_laplace - truth.p).max() > laplace_at_least
+    assert np.abs(p_ep - truth.p).max() < ep_at_most + noise
+    assert noise < 0.005
+    assert np.abs((posterior.mean - truth.mean) / truth.sd).max() < 0.08
