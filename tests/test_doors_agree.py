@@ -12,7 +12,7 @@ from bayes_gda.data.examples import example_names, load_example
 from bayes_gda.errors import InferenceWarning
 from bayes_gda.estimators import estimator_of
 from bayes_gda.evaluation.scorecard import compare_models
-from bayes_gda.families.base import default_families
+from bayes_gda.families.registry import default_families
 from bayes_gda.reporting.analysis.analysis import analyse
 from bayes_gda.reporting.analysis.settings import ReportSettings
 

@@ -86,7 +86,7 @@ def report(
     folder = outputs.check_report_folder(out if out is not None else str(Path("reports") / (name or "report")))
     from bayes_gda.cli.inputs import model_names
 
-    chosen, size = model_names(models, "--models"), _size(test_size)
+    chosen, size = model_names(models, "--models"), o.parse_size(test_size)
     rows, costs = _read(data, target, categorical, drop, missing), None
     if cost is not None:
         costs = _costs(cost, rows.class_names)
@@ -254,10 +254,10 @@ def compare(
     """Compare models on DATA: leave-one-out with stacking weights, held-out rows, evidence, and what they say."""
     from bayes_gda.cli.inputs import model_names
 
-    chosen, size = model_names(models, "--models"), _size(test_size)
+    chosen, size = model_names(models, "--models"), o.parse_size(test_size)
     rows = _read(data, target, categorical, drop, missing)
     from bayes_gda.cli import fits, scores
-    from bayes_gda.families.base import default_families
+    from bayes_gda.families.registry import default_families
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
     names = chosen or tuple(family.name for family in default_families(rows.K, gaps=rows.has_missing))
@@ -392,11 +392,3 @@ def _costs(path: str, class_names: Any) -> Any:
     from bayes_gda.cli.inputs import read_costs
 
     return read_costs(path, class_names)
-
-
-def _size(text: str) -> float | int:
-    """Return a share (0.3) or a number of rows (50)."""
-    try:
-        return int(text) if text.strip().isdecimal() else float(text)
-    except ValueError:
-        raise DataError(f"`--test-size` must be a share such as 0.3 or a number of rows; got {text!r}.") from None

@@ -11,9 +11,9 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import estimator_of
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.base import family_names, get_family
 from bayes_gda.families.gaussian.continuum import Continuum
-from bayes_gda.methods.ladder import TOLERANCE
+from bayes_gda.families.registry import family_names, get_family
+from bayes_gda.methods.settings import TOLERANCE
 from bayes_gda.methods.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from bayes_gda.data.files import read_frame
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import columns_hint, listed
 from bayes_gda.errors import DataError
-from bayes_gda.families.base import family_names
+from bayes_gda.families.registry import family_names
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bayes_gda.errors import DataError
 from bayes_gda.missing import Complete, Training
 
 
@@ -206,3 +207,11 @@ Rows = Annotated[
     str | None,
     typer.Option("--out", "-o", metavar="FILE", show_default="stdout", help="The CSV file to write; - is stdout."),
 ]
+
+
+def parse_size(text: str) -> float | int:
+    """Return a share (0.3) or a number of rows (50)."""
+    try:
+        return int(text) if text.strip().isdecimal() else float(text)
+    except ValueError:
+        raise DataError(f"`--test-size` must be a share such as 0.3 or a number of rows; got {text!r}.") from None

@@ -10,8 +10,9 @@ from bayes_gda.cli.shell import check_interrupted, in_options
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.model_comparison import ModelComparison
 from bayes_gda.evaluation.scorecard import Scorecard, compare_models
-from bayes_gda.families.base import get_family
-from bayes_gda.methods.ladder import INFERENCES, Settings, fit, seed_of
+from bayes_gda.families.registry import get_family
+from bayes_gda.methods.ladder import fit
+from bayes_gda.methods.settings import INFERENCES, Settings, seed_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)

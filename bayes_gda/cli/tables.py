@@ -15,7 +15,7 @@ from bayes_gda.data.columns import Encoding
 from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.base import get_family
+from bayes_gda.families.registry import get_family
 
 # A file of more than this share of the memory is read in batches: text takes up to four times its size as a data frame,
 # and a fit holds its rows once more.

@@ -21,7 +21,8 @@ from bayes_gda.estimators.display import fitted_html, summary_table, warn_of_err
 from bayes_gda.estimators.tables import source_of
 from bayes_gda.families.base import Family
 from bayes_gda.methods.density import COORDINATES
-from bayes_gda.methods.ladder import Fit, Settings, fit, seed_of
+from bayes_gda.methods.ladder import Fit, fit
+from bayes_gda.methods.settings import Settings, seed_of
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.decisions import Decisions
@@ -226,9 +227,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable labels (n,) of rows (n, d)."""
-        codes = self.predict_log_proba(X).argmax(axis=1)
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
+        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
 
     def predict_proba(self, X: Any, class_prior: ArrayLike | None = None, *, return_std_error: bool = False) -> Any:
         """Return the class probabilities (n, K) of rows (n, d), averaged over the posterior.
@@ -257,8 +256,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict_log_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
         """Return the logarithms (n, K) of `predict_proba`, accurate also where a probability is tiny."""
-        rows = self._checked(X)
-        return self.model_.log_probabilities(rows, class_prior)
+        return self.model_.log_probabilities(self._checked(X), class_prior)
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> Floats:
         """Return the central credible intervals (n, K, 2) of p(y=k | x, θ) under the posterior of θ.

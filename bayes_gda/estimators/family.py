@@ -5,9 +5,11 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.base import Family, get_family
+from bayes_gda.families.base import Family
 from bayes_gda.families.drawn import DrawnModel
-from bayes_gda.methods.ladder import TOLERANCE, Fit, Inference
+from bayes_gda.families.registry import get_family
+from bayes_gda.methods.ladder import Fit
+from bayes_gda.methods.settings import TOLERANCE, Inference
 
 
 class FamilyClassifier(BayesianClassifier):
@@ -16,7 +18,7 @@ class FamilyClassifier(BayesianClassifier):
     Parameters
     ----------
     family
-        Name of the family, such as one that `bayes_gda.families.base.register` added.
+        Name of the family, such as one that `bayes_gda.families.registry.register` added.
     inference
         `auto`: exact where there is a closed form, else Laplace, verified and corrected, else MCMC, with a warning.
         `exact`, `laplace` or `mcmc` ask for one method.

@@ -9,7 +9,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
 from bayes_gda.families.gaussian.novelty import Novelty, Prior, detect_novelty
-from bayes_gda.methods.ladder import TOLERANCE, Inference
+from bayes_gda.methods.settings import TOLERANCE, Inference
 from bayes_gda.priors import LKJ, NIG, NIW
 from bayes_gda.priors.defaults import default_prior
 

@@ -10,7 +10,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.online import Online
 from bayes_gda.families.linear.family import Linear
-from bayes_gda.methods.ladder import TOLERANCE, Inference
+from bayes_gda.methods.settings import TOLERANCE, Inference
 from bayes_gda.missing import COMPLETE, Complete
 from bayes_gda.priors import HierarchicalScale, Normal
 

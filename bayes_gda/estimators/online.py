@@ -21,8 +21,9 @@ from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.family import FLAT, Linear, Logistic, Softmax
 from bayes_gda.families.linear.mode import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
 from bayes_gda.families.linear.passes import InPasses
-from bayes_gda.methods.ladder import Fit, fit, seed_of
+from bayes_gda.methods.ladder import Fit, fit
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.methods.settings import seed_of
 from bayes_gda.priors import HierarchicalScale, Normal
 
 # The inverse of a covariance from S draws of m weights is too large by S/(S − m − 2): ten a weight leave a tenth.

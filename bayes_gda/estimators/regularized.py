@@ -12,7 +12,7 @@ from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum, Grid
 from bayes_gda.families.gaussian.family import RDA
-from bayes_gda.methods.ladder import TOLERANCE, Inference
+from bayes_gda.methods.settings import TOLERANCE, Inference
 
 
 class BayesianRDA(Generative):

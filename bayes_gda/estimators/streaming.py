@@ -23,12 +23,14 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.families.base import Family, get_family
+from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
 from bayes_gda.families.gaussian.family import Gaussian
 from bayes_gda.families.gaussian.streaming import StreamingGaussian, StreamingNaive
-from bayes_gda.methods.ladder import fit, seed_of
+from bayes_gda.families.registry import get_family
+from bayes_gda.methods.ladder import fit
+from bayes_gda.methods.settings import seed_of
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import LKJ, NIG, NIW
 

@@ -27,8 +27,8 @@ from bayes_gda.methods.density import Smooth
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.trust import DRAWS
 from bayes_gda.methods.importance.without import Without, draw_afresh, move_draws
-from bayes_gda.methods.ladder import Settings
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.verdict import Importance
 from bayes_gda.prediction.fitted import FittedModel, average_draws
 

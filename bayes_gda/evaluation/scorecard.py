@@ -26,7 +26,8 @@ from bayes_gda.families.base import Family, Kind
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
 from bayes_gda.methods.density import COORDINATES
-from bayes_gda.methods.ladder import Fit, Settings
+from bayes_gda.methods.ladder import Fit
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.fitted import FittedModel

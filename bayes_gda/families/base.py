@@ -1,4 +1,4 @@
-"""A family is everything that only one model knows; here are its defaults, and the registry of all families.
+"""A family is everything that only one model knows; here are its defaults.
 
 A `Family` is a model with its data and its prior. It says, in words, what it is and what it needs of the data; and, in
 functions, its PyMC model, its log density, its exact posterior if there is one, its fast approximations if it has
@@ -27,7 +27,6 @@ A new family brings at least its words, `build` and `log_terms`; all else has de
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -40,8 +39,9 @@ from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
-from bayes_gda.methods.ladder import Exact, Propagated, Settings
+from bayes_gda.methods.ladder import Exact, Propagated
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.monte_carlo import MonteCarlo, judge_errors, probabilities
 
@@ -54,54 +54,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["generative", "discriminative"]
 
-# THE registry: where each family lives. A new one is a line here; nothing is imported before it is asked for.
-HOMES = {
-    "lda": "bayes_gda.families.gaussian.family:LDA",
-    "qda": "bayes_gda.families.gaussian.family:QDA",
-    "naive": "bayes_gda.families.gaussian.family:Naive",
-    "rda": "bayes_gda.families.gaussian.family:RDA",
-    "logistic": "bayes_gda.families.linear.family:Logistic",
-    "softmax": "bayes_gda.families.linear.family:Softmax",
-}
-_registered: dict[str, "type[Family]"] = {}
-
 # The log likelihood of each draw and row is kept with sampled draws up to so many numbers (160 MB).
 LIKELIHOOD_LIMIT = 20_000_000
-
-
-def family_names() -> tuple[str, ...]:
-    """Return the names of all families, ours first."""
-    return (*HOMES, *_registered)
-
-
-def get_family(name: str) -> "type[Family]":
-    """Return a family by its name."""
-    if name in _registered:
-        return _registered[name]
-    if name not in HOMES:
-        raise DataError(f"There is no model {name!r}; the models are {', '.join(family_names())}.")
-    module, cls = HOMES[name].split(":")
-    family: type[Family] = getattr(import_module(module), cls)
-    return family
-
-
-def register(family: "type[Family]") -> "type[Family]":
-    """Add a family to the registry, so that every door knows it; usable as a decorator."""
-    if family.name in HOMES:
-        raise DataError(f"There is a model {family.name!r} already. Give yours another name.")
-    _registered[family.name] = family
-    return family
-
-
-def unregister(name: str) -> None:
-    """Take a family that was registered out again."""
-    _registered.pop(name, None)
-
-
-def default_families(K: int, *, gaps: bool = False) -> "tuple[type[Family], ...]":
-    """Return the families that are fitted unless one says which, for K classes, and for rows with gaps."""
-    families = (get_family(name) for name in family_names())
-    return tuple(family for family in families if family.default_for(K) and (family.takes_gaps or not gaps))
 
 
 @dataclass(frozen=True, eq=False)

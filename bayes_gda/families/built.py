@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING
 
 from bayes_gda.data.labels import add_rows, draws_of
-from bayes_gda.families.base import LIKELIHOOD_LIMIT, Family, get_family
+from bayes_gda.families.base import LIKELIHOOD_LIMIT, Family
+from bayes_gda.families.registry import get_family
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods.nuts.sampling import sample_model
 from bayes_gda.models.signature import signature_of

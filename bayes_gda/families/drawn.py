@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.errors import StoreError
-from bayes_gda.families.base import Family, family_names, get_family
+from bayes_gda.families.base import Family
+from bayes_gda.families.registry import family_names, get_family
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.importance.trust import Link

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bayes_gda.checks import inside_unit
-from bayes_gda.errors import ConvergenceError, DataError, InferenceWarning, PriorError, warn_user
+from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError, warn_user
 from bayes_gda.methods.ep import judge
 from bayes_gda.methods.importance.at_once import assess_at_once, first_look
 from bayes_gda.methods.importance.refine import refine
 from bayes_gda.methods.importance.trust import assess, decide_verdict
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.methods.verdict import Propagation, Verdict
 from bayes_gda.prediction.fitted import FittedModel
@@ -34,12 +34,7 @@ if TYPE_CHECKING:
     from bayes_gda.families.base import Family
     from bayes_gda.methods.diagnostics import Diagnosis
 
-Inference = Literal["auto", "exact", "laplace", "ep", "mcmc"]
-INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "ep", "mcmc")
 Method = Literal["exact", "laplace", "ep", "skew-modal", "corrected", "mcmc"]
-# A reported probability may be off by so much for `trusted`. It is less than the .02 of `importance.trust`, because the
-# estimators integrate the link and so have only the posterior's share of the error to spend.
-TOLERANCE = 0.01
 # Equally weighted draws that a corrected posterior is resampled to: so many that they add little to the error of the
 # weighted ones, which are worth 3000 or more where that could be had.
 CORRECTED_DRAWS = 16_000
@@ -56,55 +51,6 @@ SAMPLE_PART = "Fit a random part of the rows that fits into memory with inferenc
 
 # Opens a stage of the work by its name, such as a clock's.
 Stage = Callable[[str], AbstractContextManager[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to compute.
-
-    Parameters
-    ----------
-    inference, sampler
-        The method asked for; which NUTS to use for MCMC.
-    draws, chains
-        Draws of each chain, and the number of chains; other methods draw as many altogether.
-    random_seed
-        Seed of all draws.
-    progress
-        Whether to show a bar; None shows it on a terminal.
-    tolerance
-        How far a probability may be off, between 0 and 1: by the posterior's approximation for the verdict `trusted`,
-        and by two Monte Carlo standard errors of draws.
-    """
-
-    inference: Inference = "auto"
-    draws: int = 1000
-    chains: int = 4
-    sampler: str = "pymc"
-    random_seed: int = 0
-    progress: bool | None = False
-    tolerance: float = TOLERANCE
-
-    def __post_init__(self) -> None:
-        if self.inference not in INFERENCES:
-            raise DataError(f"`inference` must be one of {', '.join(INFERENCES)}; got {self.inference!r}.")
-        for name in ("draws", "chains"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise DataError(f"`{name}` must be a whole number of at least 1; got {value!r}.")
-        inside_unit("tolerance", self.tolerance, hint=" Use 0.01 for probabilities within one percentage point.")
-
-    @property
-    def size(self) -> int:
-        """Draws altogether."""
-        return self.draws * self.chains
-
-
-def seed_of(random_state: Any) -> int:
-    """Return the seed behind all draws of a fit, from a user's seed or RandomState; None is new each time."""
-    if not isinstance(random_state, np.random.RandomState):
-        random_state = np.random.RandomState(random_state)
-    return int(random_state.randint(2**31 - 1))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -23,8 +23,9 @@ from bayes_gda.errors import StoreError
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.processes import run_chains
 from bayes_gda.reporting.analysis.analysis import Analysis, analyse
-from bayes_gda.reporting.analysis.conclusions import Conclusion, conclude
+from bayes_gda.reporting.analysis.conclusions import conclude
 from bayes_gda.reporting.analysis.settings import ReportSettings
+from bayes_gda.reporting.analysis.words import Conclusion
 from bayes_gda.reporting.page.content import content
 from bayes_gda.reporting.page.rendering import render
 from bayes_gda.reporting.page.replacing import replaced

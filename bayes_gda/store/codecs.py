@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import BayesGDAError, StoreError
-from bayes_gda.families.base import family_names, get_family
 from bayes_gda.families.drawn import DrawnModel
+from bayes_gda.families.registry import family_names, get_family
 from bayes_gda.methods.diagnostics import Diagnosis, Thresholds
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.methods.verdict import Importance, PredictionShift, Propagation, Verdict

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from bayes_gda._version import __version__
 from bayes_gda.errors import StoreError
-from bayes_gda.methods.ladder import TOLERANCE
+from bayes_gda.methods.settings import TOLERANCE
 from bayes_gda.store.files import FORMAT
 from bayes_gda.store.trees import to_plain
 

@@ -17,10 +17,10 @@ from bayes_gda.errors import BayesGDAError, StoreError
 from bayes_gda.estimators import estimator_class
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.estimators.family import FamilyClassifier
-from bayes_gda.families.base import HOMES, family_names, get_family
+from bayes_gda.families.registry import HOMES, family_names, get_family
 from bayes_gda.methods.density import COORDINATES
-from bayes_gda.methods.ladder import Settings
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.store.codecs import Arrays, check_type, decode, encode, matches

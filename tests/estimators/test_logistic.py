@@ -17,7 +17,8 @@ from bayes_gda.families.linear.family import Logistic, Softmax
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import empirical_bayes, regression_laplace, with_prior_scale
 from bayes_gda.families.linear.predictors import BinaryPredictor
-from bayes_gda.methods.ladder import Settings, verify
+from bayes_gda.methods.ladder import verify
+from bayes_gda.methods.settings import Settings
 from bayes_gda.priors import HierarchicalScale, Normal
 
 PIMA, IRIS = load_example("pima"), load_example("iris")

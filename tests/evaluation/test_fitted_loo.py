@@ -15,10 +15,12 @@ from bayes_gda.errors import InferenceWarning
 from bayes_gda.estimators import BayesianLogisticRegression
 from bayes_gda.evaluation import fitted_loo
 from bayes_gda.evaluation.scorecard import Scorecard, compare_models
-from bayes_gda.families.base import Family, register, unregister
+from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.family import QDA
 from bayes_gda.families.linear.family import Logistic, Softmax
-from bayes_gda.methods.ladder import Settings, fit
+from bayes_gda.families.registry import register, unregister
+from bayes_gda.methods.ladder import fit
+from bayes_gda.methods.settings import Settings
 
 OWN = 17  # the row with a dummy of its own
 

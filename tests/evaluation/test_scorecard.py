@@ -15,12 +15,13 @@ from bayes_gda.evaluation.fitted_loo import model_loo
 from bayes_gda.evaluation.loo import psis_loo_discriminative
 from bayes_gda.evaluation.scorecard import Scorecard, compare_models
 from bayes_gda.evaluation.sensitivity import FINE, prior_sensitivity
-from bayes_gda.families.base import get_family
 from bayes_gda.families.linear.family import Logistic, Softmax
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.registry import get_family
 from bayes_gda.methods.importance.trust import assess
-from bayes_gda.methods.ladder import Settings, fit_every
+from bayes_gda.methods.ladder import fit_every
+from bayes_gda.methods.settings import Settings
 from bayes_gda.priors import Normal
 
 

@@ -15,7 +15,8 @@ from bayes_gda import Dataset, FamilyClassifier, compare_models, load, write_rep
 from bayes_gda.cli.fits import FitOptions
 from bayes_gda.cli.scores import compare
 from bayes_gda.errors import DataError
-from bayes_gda.families.base import Family, family_names, register, unregister
+from bayes_gda.families.base import Family
+from bayes_gda.families.registry import family_names, register, unregister
 from bayes_gda.reporting.report import ReportSettings
 
 

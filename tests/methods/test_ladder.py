@@ -18,8 +18,9 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.families.base import Family
-from bayes_gda.methods.ladder import CORRECTED_DRAWS, EXACT, SAMPLE_PART, Exact, Settings, fit, fit_every
+from bayes_gda.methods.ladder import CORRECTED_DRAWS, EXACT, SAMPLE_PART, Exact, fit, fit_every
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.priors import LKJ

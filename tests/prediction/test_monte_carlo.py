@@ -9,11 +9,12 @@ from scipy.special import expit
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
-from bayes_gda.families.base import Family, get_family, register, unregister
+from bayes_gda.families.base import Family
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.gaussian.predictive import log_joint_per_draw
 from bayes_gda.families.linear.classifier import RegressionClassifier
-from bayes_gda.methods.ladder import Settings
+from bayes_gda.families.registry import get_family, register, unregister
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.verdict import Importance
 from bayes_gda.prediction.monte_carlo import ERRORS, judge_errors, probabilities, small
 

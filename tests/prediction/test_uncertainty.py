@@ -8,7 +8,7 @@ from scipy.stats import entropy as shannon
 import bayes_gda
 from bayes_gda import Moments, linalg
 from bayes_gda.errors import DataError
-from bayes_gda.families.base import HOMES, get_family
+from bayes_gda.families.registry import HOMES, get_family
 from bayes_gda.prediction.decisions import decide, decide_with_draws
 from bayes_gda.prediction.uncertainty import decisions, entropy, interval
 

@@ -24,7 +24,8 @@ from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.family import LDA, QDA, Gaussian, Naive
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.family import Logistic, Softmax
-from bayes_gda.methods.ladder import Settings, verify
+from bayes_gda.methods.ladder import verify
+from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.uncertainty import interval
 from bayes_gda.priors import NIG, NIW, Normal

@@ -25,7 +25,8 @@ from proof.simulate import Simulation
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.families.base import Family
-from bayes_gda.methods.ladder import Settings, verify
+from bayes_gda.methods.ladder import verify
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import SkewModal
 
 # Draws of each posterior: the rank of the truth among them is one of 100 numbers.

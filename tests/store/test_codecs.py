@@ -12,7 +12,7 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
-from bayes_gda.families.base import Family, register, unregister
+from bayes_gda.families.base import Family
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.continuum import Grid
@@ -21,6 +21,7 @@ from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor
+from bayes_gda.families.registry import register, unregister
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
 from bayes_gda.methods.verdict import Verdict

@@ -9,7 +9,8 @@ from stored_answers import answers
 
 from bayes_gda.errors import InferenceWarning, StoreError
 from bayes_gda.estimators.family import FamilyClassifier
-from bayes_gda.families.base import Family, register, unregister
+from bayes_gda.families.base import Family
+from bayes_gda.families.registry import register, unregister
 from bayes_gda.store import files, formats, load, save
 
 RNG = np.random.default_rng(0)

@@ -30,8 +30,9 @@ from bayes_gda.families.gaussian.exact import (
 )
 from bayes_gda.families.gaussian.gaps import steps
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
-from bayes_gda.methods.ladder import EXACT, Exact, Settings
+from bayes_gda.methods.ladder import EXACT, Exact
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
 from bayes_gda.priors.defaults import default_incomplete_prior, default_prior, pooled_covariance

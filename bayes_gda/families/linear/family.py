@@ -19,8 +19,7 @@ from bayes_gda.errors import ConvergenceError, DataError, PriorError, one_line
 from bayes_gda.families.base import Family
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity
-from bayes_gda.families.linear.ep.certificate import LogisticBeyond, certify
-from bayes_gda.families.linear.ep.logistic import logistic_ep
+from bayes_gda.families.linear.ep.certificate import judge_laplace
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import (
     RegressionTarget,
@@ -33,10 +32,10 @@ from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredict
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.density import Density, Smooth, Smoothed, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
-from bayes_gda.methods.ladder import Propagated, Settings
+from bayes_gda.methods.ladder import Propagated
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
+from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import SkewModal
-from bayes_gda.methods.verdict import Propagation
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -249,21 +248,9 @@ class Linear(Family):
         if not isinstance(self.target, LogisticTarget):
             return None
         try:
-            posterior, sites = logistic_ep(self.target, gaussian)
+            return Propagated(*judge_laplace(self.target, gaussian))
         except ConvergenceError:
             return None
-        beyond = LogisticBeyond(posterior, sites)
-        found = certify(gaussian, beyond)
-        value = beyond.log_evidence
-        evidence = Propagation(
-            replace(found.shift, which="training"),
-            found.cert,
-            *found.estimate,
-            log_evidence=value,
-            log_evidence_error=abs(value - posterior.log_evidence),
-            passes=posterior.info.n_iter,
-        )
-        return Propagated(posterior, evidence)
 
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation."""

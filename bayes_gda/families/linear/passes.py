@@ -13,7 +13,7 @@ verdict   one pass: the log density of all draws over all rows; a second one onl
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from operator import methodcaller
 from typing import Any, Protocol, Self
 
@@ -23,14 +23,18 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.families.linear.classifier import RegressionClassifier
+from bayes_gda.families.linear.ep.logistic import chunk_sums
 from bayes_gda.families.linear.family import FLAT, Linear
 from bayes_gda.families.linear.logistic import GaussianTerms, LogisticTarget
 from bayes_gda.families.linear.mode import RegressionTarget, regression_laplace
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.density import ThirdOrder
+from bayes_gda.methods.ep.propagation import SiteSums, expectation_propagation
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import Normal
 
+# Passes over a table beyond memory: two or three do where the rows are many; some ten where a few rows are extreme.
+CHUNKED_PASSES = 15
 Chunk = tuple[Floats, NDArray[np.intp]]
 
 
@@ -172,6 +176,30 @@ def chunked_laplace(target: ChunkedTarget, some: Chunk | None = None, n: float =
         Phi, y = some
         start = regression_laplace(target.of_rows(Phi, y, weight=max(n, len(Phi)) / len(Phi))).mean
     return laplace_approximation(target, start)
+
+
+def chunked_ep(target: ChunkedTarget, start: GaussianPosterior) -> GaussianPosterior:
+    """Return the Gaussian of expectation propagation for a logistic regression on a table that is summed over.
+
+    Parameters
+    ----------
+    target
+        The log posterior of all rows, one pass a look; two classes.
+    start
+        Its Laplace approximation.
+
+    Raises
+    ------
+    ConvergenceError
+        If some row has an activation of such variance that its site must be kept between passes, or too many passes
+        would be needed.
+    """
+
+    def site_pass(mean: Floats, root: Floats, _: float) -> SiteSums:
+        chunk = ChunkSum(target.features, target.K, partial(chunk_sums, mean=mean, root=root))
+        return SiteSums(*target.source.sum(chunk))
+
+    return expectation_propagation(site_pass, target.gaussian, start, max_passes=CHUNKED_PASSES)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,12 +4,10 @@ Each light is a small function of the figures behind it, so that every colour ca
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.evaluation.calibration import JOINT_PROB
 from bayes_gda.evaluation.model_comparison import SMALL
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
@@ -17,43 +15,17 @@ from bayes_gda.families.base import Family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo, small
 from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.calibrated import calibrated
 from bayes_gda.reporting.analysis.settings import ReportSettings
+from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, signed
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from bayes_gda.evaluation.sensitivity import Sensitivity
     from bayes_gda.methods.diagnostics import Diagnosis
 
-Light = Literal["green", "amber", "red"]
 # A gain beyond so many standard errors is more than noise, at about 95 %.
 BEYOND = 2.0
-# Level of the test of the ECE over all events, and the calibration error that misleads a user: five percentage points.
-LEVEL, LARGE_ERROR = 0.05, 0.05
 FAST = "Is the fast answer right for"
-
-
-@dataclass(frozen=True, slots=True)
-class Conclusion:
-    """One finding.
-
-    Parameters
-    ----------
-    topic
-        The question that it answers.
-    light
-        `green`: nothing to do; `amber`: read before use; `red`: act first.
-    sentence, step
-        What was found; what to do.
-    call
-        The exact next call, Python or command line; empty only if nothing needs doing.
-    """
-
-    topic: str
-    light: Light
-    sentence: str
-    step: str
-    call: str = ""
 
 
 def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
@@ -101,7 +73,7 @@ def which_model(analysis: Analysis) -> Conclusion:
 
 
 def _alike(names: list[str]) -> str:
-    return f"{_listed(names)} {'predicts' if len(names) == 1 else 'predict'} alike"
+    return f"{listed_names(names)} {'predicts' if len(names) == 1 else 'predict'} alike"
 
 
 def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str) -> Conclusion:
@@ -123,7 +95,7 @@ def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str)
         return Conclusion(
             topic,
             "amber",
-            f"{sentence} But leave-one-out is unreliable for {sum(bad.values())} rows of {_listed(list(bad))}.",
+            f"{sentence} But leave-one-out is unreliable for {sum(bad.values())} rows of {listed_names(list(bad))}.",
             "Use ten-fold cross-validation in its place, the same for every model that comes into question.",
             "bayes_gda.evaluation.model_comparison.kfold(data, lambda train, X: "
             f"{estimator}().fit(train.X, train.y).predict_log_proba(X), folds=10)",
@@ -142,10 +114,10 @@ def how_good(analysis: Analysis) -> Conclusion:
     k = int(analysis.train.class_counts.argmax())
     constant, gain, error = analysis.baseline
     sentence = (
-        f"On {analysis.test.n} held-out rows it names the right class for {_percent(row['accuracy'])} ± "
-        f"{_percent(row['accuracy_se'])}; always saying “{plain(analysis.test.class_names[k], 40)}” would reach "
-        f"{_percent(counts[k] / counts.sum())}. Its mean log score is {_signed(row['log_score'])}, that of the class "
-        f"shares alone {_signed(constant)}: a gain of {_signed(gain)} ± {error:.3f}."
+        f"On {analysis.test.n} held-out rows it names the right class for {percent(row['accuracy'])} ± "
+        f"{percent(row['accuracy_se'])}; always saying “{plain(analysis.test.class_names[k], 40)}” would reach "
+        f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
+        f"shares alone {signed(constant)}: a gain of {signed(gain)} ± {error:.3f}."
     )
     return graded(sentence, gain, error, analysis.chosen.fitted.family.estimator)
 
@@ -195,7 +167,7 @@ def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclus
         largest, error = (small(figure) for figure in off[worst])
         rows = f"{len(models[worst].log_probabilities)} held-out rows ({worst}; tolerance {settings.tolerance:g})"
         sentence += f" The largest error of a probability by Laplace's approximation is {largest} ± {error} on {rows}."
-    return Conclusion(_fast(_listed(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
+    return Conclusion(_fast(listed_names(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
 
 
 def _fast(name: str) -> str:
@@ -276,7 +248,7 @@ def converged(
             return Conclusion(
                 topic,
                 "red",
-                f"MCMC was left out, and {_listed(unresolved)} cannot do without it.",
+                f"MCMC was left out, and {listed_names(unresolved)} cannot do without it.",
                 "Make the report again with MCMC.",
                 settings.command("report"),
             )
@@ -289,11 +261,11 @@ def converged(
         hit = {name: value for name, value in verdicts.items() if value[0] == level}
         if hit:
             name, (_, reason, step) = next(iter(hit.items()))
-            rest = f" So does {_listed([n for n in hit if n != name])}." if len(hit) > 1 else ""
+            rest = f" So does {listed_names([n for n in hit if n != name])}." if len(hit) > 1 else ""
             what = "The draws cannot be used" if light == "red" else "A limit is passed"
             command = settings.command("report", "--models", ",".join(hit), *more)
             return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)
-    ok = f"All chains of {_listed(list(verdicts))} agree, with enough effective draws and no divergences.{noise}"
+    ok = f"All chains of {listed_names(list(verdicts))} agree, with enough effective draws and no divergences.{noise}"
     if rough:
         needed = ("--draws", str(errors[worst].draws_needed(settings.draws)), "--chains", str(settings.chains))
         command = settings.command("report", "--models", worst, *needed)
@@ -302,72 +274,6 @@ def converged(
 
 
 # ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def calibrated(table: "pd.DataFrame", n: int, estimator: str, settings: ReportSettings) -> Conclusion:
-    """Say whether the probabilities are calibrated, as far as the held-out rows can show.
-
-    The light goes by the intervals of the calibration error, of all classes and the top label together: green if all
-    end below LARGE_ERROR, red if one begins above it. In between it is amber, whether calibration is rejected or the
-    rows are too few to tell: not rejected does not mean calibrated.
-
-    Parameters
-    ----------
-    table
-        From `calibration_table`.
-    n
-        Held-out rows.
-    estimator, settings
-        For the next call.
-    """
-    topic = "Are the probabilities calibrated?"
-    events = table.drop(index="all classes", level="event")
-    if len(events) == 3:  # of two classes one is the other's mirror image
-        events = events.iloc[1:]
-    lower, upper = events["error_lower"].to_numpy(), events["error_upper"].to_numpy()
-    ece_rejected = (len(events) * events["ece_p_value"] < LEVEL).to_numpy()
-    rejected = (lower > 0) | ece_rejected
-    # The event that decides: among those that are rejected, if there are any, the one whose error may be largest.
-    place = int(np.where(rejected, 1 + upper, upper).argmax())
-    row: Any = events.iloc[place]
-    kind, name = events.index[place]
-    event = f"class “{_plain(name)}”" if kind == "class" else "the most probable class"
-    slope = "slope and intercept cannot be estimated"
-    if np.isfinite(row["slope"]):
-        slope = f"slope {row['slope']:.2f} (SE {row['slope_se']:.2f}), intercept {_signed(row['intercept'], 2)} "
-        slope += f"(SE {row['intercept_se']:.2f})"
-    figures = (
-        f"Of {event}, the mean calibration error is between {row['error_lower']:.3f} and {row['error_upper']:.3f} "
-        f"({100 * JOINT_PROB:.0f} % intervals for {len(events)} events together, {n} held-out rows); {slope}; "
-        f"likelihood-ratio test of calibration {row['lr']:.2f} on 2 df, p = {row['lr_p_value']:.3f}; "
-        f"ECE {row['ece']:.3f}, p = {row['ece_p_value']:.3f} under perfect calibration."
-    )
-    recalibrate = f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)"
-    if (lower > LARGE_ERROR).any():
-        return Conclusion(
-            topic, "red", f"No. {figures}", "Recalibrate before anyone acts on a probability.", recalibrate
-        )
-    if rejected.any():
-        sentence = f"Perfect calibration is rejected. {figures}"
-        return Conclusion(topic, "amber", sentence, "Recalibrate, or quote the probabilities with care.", recalibrate)
-    if (upper <= LARGE_ERROR).all():
-        sentence = f"To within {upper.max():.3f} on average. {figures}"
-        return Conclusion(topic, "green", sentence, "Use the probabilities as they are.")
-    # The width of the interval falls with the root of the rows.
-    wanted = int(np.ceil(n * (upper.max() / LARGE_ERROR) ** 2 / 10) * 10)
-    return Conclusion(
-        topic,
-        "amber",
-        f"The data cannot tell: calibration is not rejected, nor is an error above {LARGE_ERROR:g} excluded. {figures}",
-        f"Hold out more rows: some {wanted} would show an error above {LARGE_ERROR:g}, or its absence.",
-        settings.command("report", "--test-size", str(wanted)),
-    )
-
-
-def _plain(name: str) -> str:
-    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
-
-    return plain(name, 40)
 
 
 def prior(sensitivity: "Sensitivity", family: "Family | type[Family]") -> Conclusion:
@@ -404,15 +310,3 @@ def what_next(found: list[Conclusion], chosen: Scorecard, settings: ReportSettin
         return Conclusion(topic, "amber", f"{sentence} But first: {ambers[0].topic}", ambers[0].step, call)
     step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."
     return Conclusion(topic, "green", sentence, step, call)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _signed(value: float, digits: int = 3) -> str:
-    return f"{value:.{digits}f}".replace("-", "\u2212")
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

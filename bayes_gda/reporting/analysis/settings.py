@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from bayes_gda.checks import Floats, finite
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
-from bayes_gda.families.base import Family, default_families, family_names, get_family
-from bayes_gda.methods.ladder import TOLERANCE, Settings, seed_of
+from bayes_gda.families.base import Family
+from bayes_gda.families.registry import default_families, family_names, get_family
+from bayes_gda.methods.settings import TOLERANCE, Settings, seed_of
 
 # Called with the name of the stage that begins, and the share of the work that is done.
 Progress = Callable[[str, float], None]

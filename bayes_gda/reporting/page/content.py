@@ -17,10 +17,10 @@ from bayes_gda.evaluation.calibration import JOINT_PROB
 from bayes_gda.evaluation.compare import compare_evidence
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
-from bayes_gda.methods.ladder import TOLERANCE
+from bayes_gda.methods.settings import TOLERANCE
 from bayes_gda.reporting.analysis.analysis import Analysis
-from bayes_gda.reporting.analysis.conclusions import Conclusion
 from bayes_gda.reporting.analysis.detail import PROB
+from bayes_gda.reporting.analysis.words import Conclusion
 
 if TYPE_CHECKING:
     import pandas as pd

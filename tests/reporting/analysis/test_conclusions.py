@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit, logit
 
 from bayes_gda.evaluation.calibration import calibration_table
-from bayes_gda.families.base import get_family
+from bayes_gda.families.registry import get_family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.reporting.analysis.conclusions import (

@@ -18,7 +18,7 @@ from bayes_gda.families.gaussian.exact import NIGPosterior
 from bayes_gda.families.gaussian.gaps.augmentation import draw_posterior
 from bayes_gda.families.gaussian.gaps.chib import chib_evidence
 from bayes_gda.families.gaussian.gaps.em import naive_posterior_missing
-from bayes_gda.methods.ladder import Settings
+from bayes_gda.methods.settings import Settings
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
 
 if TYPE_CHECKING:

@@ -1,15 +1,17 @@
 """How far the probabilities of Laplace and of EP are off for logistic regression, in closed form."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.linear.ep.logistic import LogisticSites, activations
+from bayes_gda.families.linear.ep.logistic import LogisticSites, activations, logistic_ep
 from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid
 from bayes_gda.families.linear.links import probit_logistic
+from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import row_blocks, solve_triangular
 from bayes_gda.methods.ep.certificate import (
     Estimate,
@@ -20,7 +22,7 @@ from bayes_gda.methods.ep.certificate import (
     third_cumulants,
 )
 from bayes_gda.methods.laplace import GaussianPosterior
-from bayes_gda.methods.verdict import PredictionShift
+from bayes_gda.methods.verdict import PredictionShift, Propagation
 
 # Rows for which the third cumulants are summed: those with the widest activations near p = ½, where skewness matters
 # most, and as many again evenly spaced.
@@ -147,3 +149,21 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         Phi = Phi[np.union1d(exposed, np.linspace(0, len(Phi) - 1, JUDGED).astype(int))]
     p, skewed, changed = beyond.probabilities(Phi)
     return Certificate(shift, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))
+
+
+def judge_laplace(target: LogisticTarget, laplace: GaussianPosterior) -> tuple[GaussianPosterior, Propagation]:
+    """Return EP's Gaussian, and what it and its certificate say of Laplace's on the training rows.
+
+    `ConvergenceError` if the passes do not settle.
+    """
+    posterior, sites = logistic_ep(target, laplace)
+    beyond = LogisticBeyond(posterior, sites)
+    found, value = certify(laplace, beyond), beyond.log_evidence
+    return posterior, Propagation(
+        replace(found.shift, which="training"),
+        found.cert,
+        *found.estimate,
+        log_evidence=value,
+        log_evidence_error=abs(value - posterior.log_evidence),
+        passes=posterior.info.n_iter,
+    )

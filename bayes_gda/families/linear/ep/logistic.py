@@ -8,13 +8,11 @@ is one factor σ(±a)ᶜ. So the sites of a kind are one site with power min(c, 
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.linear.chunked import ChunkedTarget, ChunkSum
 from bayes_gda.families.linear.ep.sites import expand, match, update
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import (
@@ -32,8 +30,6 @@ from bayes_gda.methods.laplace import GaussianPosterior
 # Up to so many rows the sites are kept between passes, two numbers each. With more, variances are small but for a few
 # rows, and a site is found from the moments of its activation alone: memory stays flat, and rows may come in chunks.
 STORED_ROWS = 100_000
-# Passes over a table beyond memory: two or three do where the rows are many; some ten where a few rows are extreme.
-CHUNKED_PASSES = 15
 
 
 def logistic_ep(
@@ -57,30 +53,6 @@ def logistic_ep(
     """
     sites = LogisticSites(target, stored=target.n <= STORED_ROWS)
     return expectation_propagation(sites, target.gaussian, start, tolerance=tolerance), sites
-
-
-def chunked_ep(target: ChunkedTarget, start: GaussianPosterior) -> GaussianPosterior:
-    """Return the Gaussian of expectation propagation for a logistic regression on a table that is summed over.
-
-    Parameters
-    ----------
-    target
-        The log posterior of all rows, one pass a look; two classes.
-    start
-        Its Laplace approximation.
-
-    Raises
-    ------
-    ConvergenceError
-        If some row has an activation of such variance that its site must be kept between passes, or too many passes
-        would be needed.
-    """
-
-    def site_pass(mean: Floats, root: Floats, _: float) -> SiteSums:
-        chunk = ChunkSum(target.features, target.K, partial(chunk_sums, mean=mean, root=root))
-        return SiteSums(*target.source.sum(chunk))
-
-    return expectation_propagation(site_pass, target.gaussian, start, max_passes=CHUNKED_PASSES)
 
 
 def chunk_sums(target: LogisticTarget, mean: Floats, root: Floats) -> SiteSums:

@@ -15,11 +15,11 @@ from bayes_gda import linalg
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.large.layout import add
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.families.linear.chunked import ChunkedTarget
 from bayes_gda.families.linear.ep.certificate import LogisticBeyond
-from bayes_gda.families.linear.ep.logistic import LogisticSites, chunk_sums, chunked_ep, logistic_ep
+from bayes_gda.families.linear.ep.logistic import LogisticSites, chunk_sums, logistic_ep
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.passes import ChunkedTarget, chunked_ep
 from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.methods.ep.certificate import exact_changes, third_cumulants
 from bayes_gda.methods.ep.propagation import SiteSums, expectation_propagation

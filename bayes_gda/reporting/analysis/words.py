@@ -1,0 +1,44 @@
+"""A conclusion, and how numbers and names are written in one."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Light = Literal["green", "amber", "red"]
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """One finding.
+
+    Parameters
+    ----------
+    topic
+        The question that it answers.
+    light
+        `green`: nothing to do; `amber`: read before use; `red`: act first.
+    sentence, step
+        What was found; what to do.
+    call
+        The exact next call, Python or command line; empty only if nothing needs doing.
+    """
+
+    topic: str
+    light: Light
+    sentence: str
+    step: str
+    call: str = ""
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{100 * share:.1f} %"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """Write a number with a true minus sign."""
+    return f"{value:.{digits}f}".replace("-", "\u2212")
+
+
+def listed_names(names: list[str]) -> str:
+    """Write names as a list in a sentence."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
