@@ -3,6 +3,7 @@
     exact        independent draws of the conjugate posterior
     laplace      the Gaussian at the mode, in unconstrained coordinates
     skew-modal   the same with the skewness of the third derivatives; for the regressions
+    ep           the Gaussian of expectation propagation; for logistic regression
     corrected    weighted draws of the fitted proposal, resampled; none where the verdict is `needs-mcmc`
     mcmc         NUTS, two chains, run longer if they mix slowly, thinned to draws that are nearly independent; for
                  rows with gaps data augmentation
@@ -45,7 +46,7 @@ class Posterior:
     Parameters
     ----------
     outcome
-        `drawn`; for the corrected method the verdict, `trusted`, `corrected` or `needs-mcmc`; `no mode`, `not mixed`.
+        `drawn`; for the corrected method the verdict, `trusted`, `corrected` or `needs-mcmc`; `no mode`, `not settled`, `not mixed`.
     variables
         The model's variables (S, …), or None.
     effective
@@ -82,6 +83,14 @@ def skew_modal(simulation: Simulation, size: int, seed: int) -> Posterior:
     family = simulation.family
     w = SkewModal(family.laplace(), family.target).draw(size, random_seed=seed)
     return _drawn(simulation, w)
+
+
+def ep(simulation: Simulation, size: int, seed: int) -> Posterior:
+    """Draw from the Gaussian of expectation propagation."""
+    found = simulation.family.propagate(simulation.family.laplace())
+    if found is None:
+        return Posterior("not settled")
+    return _drawn(simulation, found.gaussian.draw(size, random_seed=seed))
 
 
 def corrected(simulation: Simulation, size: int, seed: int) -> Posterior:
@@ -150,6 +159,7 @@ METHODS: dict[str, Method] = {
     "exact": exact,
     "laplace": laplace,
     "skew-modal": skew_modal,
+    "ep": ep,
     "corrected": corrected,
     "mcmc": mcmc,
     "empirical-bayes": empirical_bayes,

@@ -132,7 +132,13 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
         if refused:
             text += f" It gave no answer, and said so, for some data sets: {', '.join(refused)}."
         out.append({"tone": "red" if bad else "green", "head": head, "text": text})
-    for method, name in (("laplace", "Laplace"), ("skew-modal", "Skew-modal"), ("empirical-bayes", "Empirical Bayes")):
+    approximations = {
+        "laplace": "Laplace",
+        "skew-modal": "Skew-modal",
+        "ep": "Expectation propagation",
+        "empirical-bayes": "Empirical Bayes",
+    }
+    for method, name in approximations.items():
         rows = [r for r in results if r["method"] == method]
         if rows:
             out.append(_approximation(name, rows))

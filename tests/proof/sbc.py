@@ -57,7 +57,7 @@ FEWER = {
     "hierarchical:corrected": 200,
 }
 # Simulations handed to a process at once: about a second's work each, so that little is lost by Ctrl-C.
-CHUNK = {"exact": 50, "laplace": 25, "skew-modal": 50, "corrected": 5, "mcmc": 1, "empirical-bayes": 5}
+CHUNK = {"exact": 50, "laplace": 25, "skew-modal": 50, "ep": 25, "corrected": 5, "mcmc": 1, "empirical-bayes": 5}
 
 
 @dataclass(frozen=True, slots=True)

@@ -268,6 +268,7 @@ _NIW_10 = NIW(m=frozen(np.zeros(10)), kappa=0.25, Psi=frozen(2 * np.eye(10)), nu
 _NIG = NIG(m=frozen([0.0, 0.0]), kappa=frozen(0.25), a=frozen(2.5), b=frozen(1.5))
 _LKJ = LKJ(scale=frozen([1.5, 1.5]), m=frozen([0.0, 0.0]), mean_scale=frozen([2.0, 2.0]))
 _APPROXIMATE = ("laplace", "corrected", "mcmc")
+_LOGISTIC = ("laplace", "skew-modal", "ep", "corrected", "mcmc")
 
 MODELS: dict[str, Model] = {
     "lda": GaussianModel("shared", _NIW),
@@ -283,10 +284,10 @@ MODELS: dict[str, Model] = {
     "qda-gaps": GaussianModel("own", _NIW, ("mcmc",), missing=MISSING),
     "naive-gaps": GaussianModel("diagonal", _NIG, ("exact",), missing=MISSING),
     "rda": RegularizedModel(),
-    "logistic": RegressionModel(2),
+    "logistic": RegressionModel(2, methods=_LOGISTIC),
     "softmax": RegressionModel(3),
-    "logistic-10": RegressionModel(2, d=10),
-    "logistic-wide": RegressionModel(2, d=10, rows=FEW_ROWS),
+    "logistic-10": RegressionModel(2, d=10, methods=_LOGISTIC),
+    "logistic-wide": RegressionModel(2, d=10, rows=FEW_ROWS, methods=_LOGISTIC),
     "hierarchical": RegressionModel(2, d=4, scale=None, methods=_APPROXIMATE),
     "logistic-eb": RegressionModel(2, d=4, scale=1.0, methods=("empirical-bayes",)),
 }
