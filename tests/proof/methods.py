@@ -46,7 +46,8 @@ class Posterior:
     Parameters
     ----------
     outcome
-        `drawn`; for the corrected method the verdict, `trusted`, `corrected` or `needs-mcmc`; `no mode`, `not settled`, `not mixed`.
+        `drawn`; for the corrected method the verdict, `trusted`, `corrected` or `needs-mcmc`; `no mode`, `not
+        settled`, `not mixed`.
     variables
         The model's variables (S, …), or None.
     effective
