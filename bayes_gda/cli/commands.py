@@ -345,7 +345,7 @@ def simulate(
     shared: Annotated[bool, typer.Option("--shared", help="One covariance for all classes, as LDA has it.")] = False,
     seed: o.Seed = 0,
     json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the true parameters; the rows too if there is no -o.")
+        bool, typer.Option("--json", help="Print JSON, with the true parameters, and rows without -o.")
     ] = False,
 ) -> None:
     """Simulate rows of Gaussian classes as CSV; the last column, `class`, holds the classes."""

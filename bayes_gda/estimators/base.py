@@ -1,13 +1,11 @@
 """What all estimators share: scikit-learn's contract around a fitted model, and what scikit-learn has no word for."""
 
-import warnings
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from bayes_gda.checks import Floats, finite
@@ -16,9 +14,9 @@ from bayes_gda.data.labels import distinct, to_datatree
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_range, check_size
-from bayes_gda.errors import DataError, InferenceWarning
+from bayes_gda.errors import DataError
 from bayes_gda.estimators.display import fitted_html, summary_table, warn_of_errors
-from bayes_gda.estimators.tables import source_of
+from bayes_gda.estimators.tables import check_targets, source_of
 from bayes_gda.families.base import Family
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.ladder import Fit, fit
@@ -123,7 +121,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Any]:
         """Return features and labels as arrays; NaN in X is left for each method to take or to refuse."""
         X, y = validate_data(self, X, y, dtype=np.float64, reset=reset, ensure_all_finite="allow-nan")
-        _check_targets(y)
+        check_targets(y)
         return X, y
 
     def _require_complete(self, X: Floats, rule: str) -> None:
@@ -151,7 +149,7 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
         """Rows of one batch among others: of the classes known, or those announced, or else those it has."""
-        _check_targets(y)
+        check_targets(y)
         X, y, weight = self._present(X, y, sample_weight)
         if not len(X):
             raise DataError("`sample_weight` is 0 for all rows; give at least one row a positive weight.")
@@ -389,12 +387,3 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """scikit-learn's diagram, and below it what was fitted."""
         diagram: str = super()._html_repr()
         return diagram + (fitted_html(self) if hasattr(self, "model_") else "")
-
-
-def _check_targets(y: Any) -> None:
-    """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, becomes one of ours."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
-        check_classification_targets(y)
-    for doubt in told:
-        warnings.warn(str(doubt.message), InferenceWarning, stacklevel=4)  # past `_validated` and `fit`, to the user

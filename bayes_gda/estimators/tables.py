@@ -1,11 +1,14 @@
-"""What `fit` takes besides arrays and data frames: a path, a table opened before, or Dask's collections."""
+"""What `fit` takes: labels; and besides arrays a path, a table opened before, or Dask's collections."""
 
+import warnings
 from os import PathLike
 from typing import Any
 
+from sklearn.utils.multiclass import check_classification_targets
+
 from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.data.large.cluster import is_dask, open_cluster
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, InferenceWarning
 
 
 def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
@@ -37,3 +40,12 @@ def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
         kind = "a path" if path else "a Dask DataFrame"
         raise DataError(f"`y` must be the name of the target column where `X` is {kind}; got {type(y).__name__}.")
     return open_batches(X, target=y) if path else open_cluster(X, y)
+
+
+def check_targets(y: Any) -> None:
+    """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, becomes one of ours."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        check_classification_targets(y)
+    for doubt in told:
+        warnings.warn(str(doubt.message), InferenceWarning, stacklevel=4)  # past `_validated` and `fit`, to the user

@@ -311,11 +311,14 @@ def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | N
     """Judge Laplace by expectation propagation, and by importance weights where there is none or it gives up."""
     if better is None:
         return verify(family, gaussian, settings)
-    verdict = Verdict(*judge.decide_verdict(better.evidence, settings.tolerance), propagation=better.evidence)
+    # Nothing of it is random.
+    shift = replace(better.evidence.shift, tolerance=settings.tolerance, largest_error=0.0)
+    evidence = replace(better.evidence, shift=shift)
+    verdict = Verdict(*judge.decide_verdict(evidence, settings.tolerance), propagation=evidence)
     if verdict.verdict == "needs-mcmc" and gaussian.dim <= WEIGHED_DIM:
         weighed = verify(family, gaussian, settings)
         if weighed.verdict != "needs-mcmc":
-            return replace(weighed, propagation=better.evidence)
+            return replace(weighed, propagation=evidence)
     return verdict
 
 
