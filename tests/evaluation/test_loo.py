@@ -65,7 +65,7 @@ def test_exact_is_refitting_without_the_row(iris, model):
     assert loo.conditional.kind == "conditional"
     assert loo.conditional.pareto_k is None
     assert loo.conditional.n_bad == 0
-    assert "exact" in loo.conditional.reason
+    assert "closed form" in loo.conditional.reason
 
 
 def test_blocks_do_not_change_the_answer(iris, monkeypatch):
