@@ -17,7 +17,7 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.linalg import solve_triangular
-from bayes_gda.methods.ep.propagation import Pass, Prior
+from bayes_gda.methods.ep.propagation import Pass, Prior, blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 
 # Stop when the next step is shorter than this, in posterior standard deviations, root mean square over the weights, and
@@ -110,6 +110,13 @@ def variational_gaussian(
     ConvergenceError
         If the steps do not shrink below the tolerance. It carries the last Gaussian.
     """
+    with blas_threads(start.dim):
+        return _climb(site_pass, prior, start, tolerance, max_passes)
+
+
+def _climb(
+    site_pass: Pass, prior: Prior, start: GaussianPosterior, tolerance: float, max_passes: int
+) -> GaussianPosterior:
     state = _State.at(site_pass, prior, start.mean, solve_triangular(start.chol_precision, np.eye(start.dim)).T)
     share = FIRST_SHARE
     for passes in range(2, max_passes + 1):

@@ -21,12 +21,16 @@ from bayes_gda.methods.ep.certificate import (
     exact_changes,
     third_cumulants,
 )
+from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import PredictionShift, Propagation
 
 # Rows for which the third cumulants are summed: those with the widest activations near p = ½, where skewness matters
 # most, and as many again evenly spaced.
 JUDGED = 64
+# Fewer of them, and fewer pairs of the sketch, where there are more training rows than this over JUDGED: what they are
+# summed for falls with the rows, and their cost stays below that of the passes.
+JUDGED_WORK, LEAST_JUDGED = 1_000_000, 8
 # A variance that the sketch would all but remove stays at this share: beyond, second order says nothing.
 LEAST_VARIANCE = 0.05
 # Where the bounds of all rows are below this, no sum is formed: a tolerance of .01 is decided by the rest.
@@ -75,22 +79,25 @@ class LogisticBeyond:
     def __init__(self, posterior: GaussianPosterior, sites: LogisticSites) -> None:
         self.posterior = posterior
         self.Phi = sites.target.Phi
-        self.third, self.squared, self.largest = sites.third_derivatives(posterior)
-        root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
-        self.V = root @ root.T
-        self._root = root
+        with blas_threads(posterior.dim):
+            self.third, self.squared, self.largest = sites.third_derivatives(posterior)
+            self._root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
+            self.V = self._root @ self._root.T
         # All pairs of rows cost no more than the passes of the fit where there are few rows for a weight.
         self._paired = len(self.Phi) <= PAIRED_ROWS * posterior.dim
+        self.judged = max(LEAST_JUDGED, min(JUDGED, JUDGED_WORK // max(len(self.Phi), 1)))
 
     @cached_property
     def covariance_change(self) -> Floats:
         """ΔV (m, m)."""
-        return self._pairs[0] if self._paired else covariance_change(self.V, self._root, self._blocks)
+        return (
+            self._pairs[0] if self._paired else covariance_change(self.V, self._root, self._blocks, pairs=self.judged)
+        )
 
     @cached_property
     def log_evidence(self) -> float:
         """EP's log evidence with the change of second order."""
-        change = self._pairs[1] if self._paired else evidence_change(self._root, self._blocks)
+        change = self._pairs[1] if self._paired else evidence_change(self._root, self._blocks, triples=self.judged)
         return self.posterior.log_evidence + change
 
     @cached_property
@@ -129,7 +136,11 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         (k, m) rows of the design matrix to judge; None takes the training rows. The distance of Laplace to EP is taken
         over all of them, the certificate over the most exposed and some others.
     """
-    Phi = beyond.Phi if rows is None else rows
+    with blas_threads(laplace.dim):
+        return _certify(laplace, beyond, beyond.Phi if rows is None else rows)
+
+
+def _certify(laplace: GaussianPosterior, beyond: LogisticBeyond, Phi: Floats) -> Certificate:
     change, link, exposure = (np.zeros(len(Phi)) for _ in range(3))
     flips, bound = 0, 0.0
     blocks = zip(activations(Phi, laplace), activations(Phi, beyond.posterior), strict=True)
@@ -144,9 +155,9 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
     shift = PredictionShift(gap, typical, gap, typical, link_gap, link_typical, flips / len(Phi), 0.0, rows=len(Phi))
     if bound <= NEGLIGIBLE:
         return Certificate(shift, bound)
-    if len(Phi) > 2 * JUDGED:
-        exposed = np.argpartition(exposure, -JUDGED)[-JUDGED:]
-        Phi = Phi[np.union1d(exposed, np.linspace(0, len(Phi) - 1, JUDGED).astype(int))]
+    if len(Phi) > 2 * beyond.judged:
+        exposed = np.argpartition(exposure, -beyond.judged)[-beyond.judged :]
+        Phi = Phi[np.union1d(exposed, np.linspace(0, len(Phi) - 1, beyond.judged).astype(int))]
     p, skewed, changed = beyond.probabilities(Phi)
     return Certificate(shift, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))
 
