@@ -26,8 +26,8 @@ SKETCH_PAIRS = 64
 SKETCH_SEED = 0
 # The estimate of EP's error from what is seen, 1.5 cert + min(2.5 gap, ¼) gap. Laplace's error is of first order and
 # EP's of second: where the gap is small its square covers what cert understates, by up to 2; where it is large, as for
-# rare levels, EP's error was up to .27 of it. Chosen on cases 0 to 59 of `tests/proof/verdict_study.py`, where EP's error
-# reached .82 of the estimate at most, on training, new and far rows; on cases 1000 to 1059, not used before, .90.
+# rare levels, EP's error was up to .27 of it. Chosen on cases 0 to 59 of `tests/proof/verdict_study.py`, where EP's
+# error reached .82 of the estimate at most, on training, new and far rows; on cases 1000 to 1059, not used before, .90.
 CERT_FACTOR, GAP_FACTOR, MOST_GAP = 1.5, 2.5, 0.25
 
 Outcome = Literal["trusted", "corrected", "needs-mcmc"]
