@@ -1,6 +1,6 @@
 """Default priors on the scale of the data: of moments, of rows with gaps, and where a column sets no scale.
 
-Of rows with gaps the variance of each feature is that of the rows that have it; the scale, which hangs on the
+Of rows with gaps the variance of each feature is that of the rows that have it; the scale, which depends on the
 correlations alone, is that of the complete rows, and of no correlations if there are too few of these; indicators of a
 category are then taken as any other feature. The core
 refuses a feature that does not vary within any class. `default_prior`, for the doors, where a fold of a

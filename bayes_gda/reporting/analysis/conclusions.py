@@ -114,10 +114,10 @@ def how_good(analysis: Analysis) -> Conclusion:
     k = int(analysis.train.class_counts.argmax())
     constant, gain, error = analysis.baseline
     sentence = (
-        f"On {analysis.test.n} held-out rows it names the right class for {percent(row['accuracy'])} ± "
-        f"{percent(row['accuracy_se'])}; always saying “{plain(analysis.test.class_names[k], 40)}” would reach "
+        f"On {analysis.test.n} held-out rows its accuracy is {percent(row['accuracy'])} (SE "
+        f"{100 * row['accuracy_se']:.1f}); always predicting “{plain(analysis.test.class_names[k], 40)}” would reach "
         f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
-        f"shares alone {signed(constant)}: a gain of {signed(gain)} ± {error:.3f}."
+        f"shares alone {signed(constant)}: a gain of {signed(gain)} (SE {error:.3f})."
     )
     return graded(sentence, gain, error, analysis.chosen.fitted.family.estimator)
 
@@ -277,12 +277,12 @@ def converged(
 
 
 def prior(sensitivity: "Sensitivity", family: "Family | type[Family]") -> Conclusion:
-    """Say whether the conclusions hang on the prior."""
+    """Say whether the results are sensitive to the prior."""
     table = sensitivity.predictions
     moved = 0 if table is None else int((table["prior"] >= sensitivity.threshold).sum())
     flips = 0 if table is None else int(table["flips"].sum())
     marked = int((sensitivity.parameters["diagnosis"] != FINE).sum())
-    topic = "Does it hang on the prior?"
+    topic = "Are the results sensitive to the prior?"
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
     light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"

@@ -36,7 +36,7 @@ class Detail:
     thresholds
         Cost of every threshold; None unless there are two classes and two actions that stand for them.
     sensitivity, prior_rows
-        What hangs on the prior; the held-out rows whose predictions were looked at.
+        Sensitivity to the prior; the held-out rows whose predictions were looked at.
     """
 
     interval: Floats

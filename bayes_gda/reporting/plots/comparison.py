@@ -249,7 +249,7 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
     left_out = f"{' and '.join(omissions)} shown, the most sensitive" if omissions else ""
     note(figure, left_out)
     caption = (
-        "Left, sensitivity of each parameter: right of the dashed line it hangs on the prior; if the likelihood's does "
+        "Left, sensitivity of each parameter: right of the dashed line it is sensitive to it; if the likelihood's does "
         "too, prior and data disagree. "
     )
     caption += "Right, what probabilities become if the prior counts less or more. " if rows is not None else ""
