@@ -249,8 +249,8 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
     left_out = f"{' and '.join(omissions)} shown, the most sensitive" if omissions else ""
     note(figure, left_out)
     caption = (
-        "Left, sensitivity of each parameter: right of the dashed line it is sensitive to it; if the likelihood's does "
-        "too, prior and data disagree. "
+        "Left, sensitivity of each parameter: right of the dashed line it is sensitive to the prior; if the "
+        "likelihood's is too, prior and data disagree. "
     )
     caption += "Right, what probabilities become if the prior counts less or more. " if rows is not None else ""
     caption += f"{left_out}. " if left_out else ""
