@@ -22,10 +22,13 @@ def old_verdicts(node):
     if node.get("type") == "PredictionShift":
         kept = {key: item for key, item in node["fields"].items() if key not in ADDED}
         return {"type": "PredictionShift", "fields": kept}
+    if node.get("type") == "RegressionClassifier":
+        node = {"type": node["type"], "fields": {k: v for k, v in node["fields"].items() if k != "cavities"}}
     if node.get("type") != "Verdict":
         return {key: old_verdicts(item) for key, item in node.items()}
     fields = {key: old_verdicts(item) for key, item in node["fields"].items()}
-    importance, before, _ = fields.pop("importance"), fields.pop("before"), fields.pop("monte_carlo")
+    importance, before = fields.pop("importance"), fields.pop("before")
+    del fields["monte_carlo"], fields["propagation"]
     if importance is not None:
         assert fields.pop("diagnosis") is None
         assert before is None

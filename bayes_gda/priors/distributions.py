@@ -53,6 +53,15 @@ def within_floats() -> Iterator[None]:
         raise PriorError("Draws of this prior leave the range of floats. Give scales nearer to 1.") from None
 
 
+def _is_zero(value: object) -> bool:
+    """Return whether a value, of whatever kind, is a number or an array of zeros."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        return False
+    return array.size > 0 and not array.any()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class NIW:
     """Normal-inverse-Wishart: Σ ~ IW(Ψ, ν), μ | Σ ~ N(m, Σ/κ); E[Σ] = Ψ/(ν − d − 1).
@@ -77,7 +86,7 @@ class NIW:
     def __post_init__(self) -> None:
         Psi = finite("Psi", self.Psi)
         Psi = Psi if Psi.ndim else Psi[None, None]
-        if not (self.is_proper or Psi.any() or self.nu):  # what `jeffreys` makes
+        if all(_is_zero(value) for value in (self.kappa, Psi, self.nu)):  # what `jeffreys` makes
             m = vector("m", finite("m", self.m), len(Psi))
             store(self, m=frozen(m), kappa=0.0, Psi=frozen(np.zeros((len(m), len(m)))), nu=0.0)
             return
@@ -160,7 +169,7 @@ class NIG:
 
     def __post_init__(self) -> None:
         m, rest = finite("m", self.m), ("kappa", "a", "b")
-        if not any(np.any(getattr(self, name)) for name in rest):  # what `jeffreys` makes
+        if all(_is_zero(getattr(self, name)) for name in rest):  # what `jeffreys` makes
             parts = {"m": m} | {name: finite(name, getattr(self, name)) for name in rest}
         else:
             parts = {"m": m} | {name: positive(name, getattr(self, name)) for name in rest}

@@ -16,7 +16,7 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import StoreError
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
 from bayes_gda.methods.laplace import GaussianPosterior
-from bayes_gda.methods.verdict import Importance
+from bayes_gda.methods.verdict import Importance, Propagation
 
 
 def check(made: Any) -> None:
@@ -110,6 +110,14 @@ def _gaussian_posterior(posterior: GaussianPosterior) -> None:
         raise StoreError("`chol_precision` must be lower triangular; it has entries above the diagonal.")
 
 
+def _propagation(found: Propagation) -> None:
+    for name in ("certificate", "laplace_error", "ep_error"):
+        if not getattr(found, name) >= 0:
+            raise StoreError(f"`{name}` must be a number of at least 0; got {getattr(found, name):g}.")
+    if found.passes < 0:
+        raise StoreError(f"`passes` must not be negative; got {found.passes}.")
+
+
 def _importance(found: Importance) -> None:
     S, m = _size("draws", found.draws, 2)
     _shape("log_weights", found.log_weights, S)
@@ -125,6 +133,7 @@ _RULES: dict[type, Callable[[Any], None]] = {
     FeatureMap: _feature_map,
     GaussianPosterior: _gaussian_posterior,
     Importance: _importance,
+    Propagation: _propagation,
     Moments: _moments,
     NIGPosterior: _nig_posterior,
     NIWPosterior: _niw_posterior,

@@ -24,7 +24,7 @@ from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.families.registry import register, unregister
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
-from bayes_gda.methods.verdict import Verdict
+from bayes_gda.methods.verdict import Propagation, Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.store.codecs import decode, encode, stored_types
 
@@ -78,6 +78,9 @@ PHI, LAPLACE, TRUST = a_trust()
 EXACT = lda_posterior(MOMENTS, NIW.default(MOMENTS))
 COUNTS = ObservedCounts(MOMENTS.count, np.full((3, 4), 2.0))
 NOISE = MonteCarlo(120, "training", 3, 0.0061, 0.01)
+PROPAGATED = Verdict(
+    "trusted", "reason", "step", propagation=Propagation(TRUST.shift, 1e-3, 0.1 / 3, 0.01, -12.5, 1 / 30, 7)
+)
 OBJECTS = [
     NIW.default(MOMENTS),
     NIG.default(MOMENTS),
@@ -108,6 +111,7 @@ OBJECTS = [
     Grid(pooling=(0.1, 0.9), diagonal=(0.0, 1.0)),
     AveragedClassifier(MOMENTS, np.ones(3), MOMENTS.scatter.sum(axis=0) / 150, Grid((0.1, 0.9))),
     DrawnModel("lda", 3, 4, np.array([0.4, 0.3, 0.3]), EXACT.draw(7, random_seed=1)),
+    PROPAGATED,
 ]
 
 
@@ -123,6 +127,7 @@ def test_every_type_on_the_list_is_tested():
         "MonteCarlo",
         "NewtonInfo",
         "PredictionShift",
+        "Propagation",
         "Thresholds",
     }  # inside
     assert seen == set(stored_types())
@@ -319,6 +324,10 @@ SPOILERS = [
     (LAPLACE, "chol_precision", put((0, 1), 1.0)),
     (LAPLACE, "chol_precision", drop_last),
     (LAPLACE, "info", always(None)),
+    (PROPAGATED, "propagation.ep_error", always(-0.1)),
+    (PROPAGATED, "propagation.laplace_error", always({"float": "nan"})),
+    (PROPAGATED, "propagation.certificate", always(-1.0)),
+    (PROPAGATED, "propagation.passes", always(-1)),
     (TRUST, "verdict", always("fine")),
     (TRUST, "importance", always({"map": {}})),
     (TRUST, "diagnosis", always(1)),

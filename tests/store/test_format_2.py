@@ -60,7 +60,7 @@ def test_an_old_file_answers_as_it_did_and_so_does_a_new_one_of_it(name, tmp_pat
 
 EVIDENCE = {"type": "Importance", "fields": {"pareto_k": 0.9, "draws": {"array": "trust_.laplace.draws"}}}
 WORDS = {"verdict": "needs-mcmc", "reason": "r", "next_step": "s"}
-NOTHING = {"importance": None, "diagnosis": None, "before": None, "monte_carlo": None}
+NOTHING = {"importance": None, "diagnosis": None, "before": None, "monte_carlo": None, "propagation": None}
 APPROXIMATE = {"type": "Verdict", "fields": WORDS | NOTHING | {"importance": EVIDENCE}}
 DIAGNOSIS = {"type": "Diagnosis", "fields": {"verdict": "good"}}
 SAMPLED = {
