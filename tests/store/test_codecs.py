@@ -306,7 +306,7 @@ def always(new):
     return lambda _: new
 
 
-DRAWN = OBJECTS[-1]
+DRAWN = OBJECTS[-2]
 SPOILERS = [
     (MOMENTS, "mean", put((0, 0), np.nan)),
     (MOMENTS, "count", drop_last),
