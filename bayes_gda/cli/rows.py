@@ -13,7 +13,7 @@ from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.validate import columns_hint
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.display import warn_of_errors
+from bayes_gda.estimators.summaries import warn_of_errors
 from bayes_gda.prediction.monte_carlo import judge_errors
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_range, check_size
 from bayes_gda.errors import DataError
-from bayes_gda.estimators.display import fitted_html, summary_table, warn_of_errors
-from bayes_gda.estimators.tables import check_targets, source_of
+from bayes_gda.estimators.sources import check_targets, source_of
+from bayes_gda.estimators.summaries import fitted_html, summary_table, warn_of_errors
 from bayes_gda.families.base import Family
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.ladder import Fit, fit

@@ -28,7 +28,7 @@ from bayes_gda.families.gaussian.exact import (
     naive_posterior,
     qda_posterior,
 )
-from bayes_gda.families.gaussian.gaps import steps
+from bayes_gda.families.gaussian.gaps import fitting
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
 from bayes_gda.methods.ladder import EXACT, Exact
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -76,7 +76,7 @@ class Gaussian(Family):
         if len(self.prior.m) != d:
             raise PriorError(f"`prior` has {len(self.prior.m)} features, `X` has {d}. Give one entry a feature.")
         if self.moments is None:
-            steps.check(self)
+            fitting.check(self)
 
     @classmethod
     def bind(cls, data: Dataset, prior: Any = None) -> Self:
@@ -170,7 +170,7 @@ class Gaussian(Family):
         class_prior = Dirichlet(self.alpha)
         posterior: NIWPosterior | NIGPosterior | None
         if self.moments is None:
-            posterior = steps.exact(self)
+            posterior = fitting.exact(self)
         elif isinstance(self.prior, LKJ):
             posterior = None
         elif isinstance(self.prior, NIG):
@@ -186,7 +186,7 @@ class Gaussian(Family):
     def no_exact(self) -> str:
         """Say why there is no closed form."""
         if self.moments is None:
-            return steps.no_exact(self)
+            return fitting.no_exact(self)
         kind = self.conjugate.__name__
         if not self.proper:
             return f"{kind}.jeffreys is improper and has its exact posterior alone. Use inference='auto' or 'exact'."
@@ -241,7 +241,7 @@ class Gaussian(Family):
         if not self.proper:
             raise PriorError(self.no_exact())
         if self.moments is None and isinstance(self.prior, NIW):
-            return self.fitted_tree(steps.augmented(self, settings))
+            return self.fitted_tree(fitting.augmented(self, settings))
         return super().sample(settings, gaussian)
 
     def geometry(self) -> GaussianPosterior | None:
@@ -255,7 +255,7 @@ class Gaussian(Family):
             return exact.log_evidence, 0.0
         assert isinstance(model, GaussianClassifier)
         if self.density is None:
-            return steps.evidence(self, model, chains)
+            return fitting.evidence(self, model, chains)
         assert model.draws is not None
         return self.bridge_evidence(self.density.coordinates(model.draws), chains)
 
@@ -274,7 +274,7 @@ class Gaussian(Family):
         return write(data, self.prior, Dirichlet(self.alpha))
 
     def _fitted(self, **source: Any) -> GaussianClassifier:
-        counts = steps.counts(self.data) if self.moments is None else self.moments
+        counts = fitting.counts(self.data) if self.moments is None else self.moments
         return GaussianClassifier(self.covariance, counts, self.prior, self.alpha, **source)
 
 
