@@ -225,7 +225,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable labels (n,) of rows (n, d)."""
-        return np.asarray(self.classes_[self.predict_log_proba(X).argmax(axis=1)])
+        codes = self.predict_log_proba(X).argmax(axis=1)  # raises if there is no fit yet
+        return np.asarray(self.classes_[codes])
 
     def predict_proba(self, X: Any, class_prior: ArrayLike | None = None, *, return_std_error: bool = False) -> Any:
         """Return the class probabilities (n, K) of rows (n, d), averaged over the posterior.
