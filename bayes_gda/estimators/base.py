@@ -255,7 +255,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def predict_log_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
         """Return the logarithms (n, K) of `predict_proba`, accurate also where a probability is tiny."""
-        return self.model_.log_probabilities(self._checked(X), class_prior)
+        rows = self._checked(X)
+        return self.model_.log_probabilities(rows, class_prior)
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> Floats:
         """Return the central credible intervals (n, K, 2) of p(y=k | x, θ) under the posterior of θ.
