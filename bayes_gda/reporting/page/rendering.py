@@ -295,6 +295,11 @@ def render(tree: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
     )
 
 
+def known_columns(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """Return the columns in which some row has a value; the first names the rows."""
+    return [c for i, c in enumerate(columns) if i == 0 or any(row.get(c.key) is not None for row in rows)]
+
+
 def data_uri(svg: bytes) -> str:
     """Return an SVG file as an address that holds it: as text with few marks escaped, a fifth shorter than base 64.
 
@@ -336,6 +341,7 @@ def _environment() -> Environment:
     )
     environment.filters["name"] = name
     environment.filters["at"] = lookup
+    environment.filters["known"] = known_columns
     return environment
 
 
