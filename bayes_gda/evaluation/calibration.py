@@ -37,6 +37,8 @@ from bayes_gda.evaluation.reliability import (
 if TYPE_CHECKING:
     import pandas as pd
 
+# A calibration error is a mean of differences of shares: two that differ by less are equal but for rounding.
+ROUNDING = 1e-12
 # Guo et al. (2017), who made ECE popular, take 15 bins.
 BINS = 15
 # Numbers drawn at a time when labels are simulated: 8 MB.
@@ -254,7 +256,7 @@ def calibration_error(
     calibrated = np.bincount(cell, weights=c * p_ * (1 - p_)) / n_b**2
     noise = np.where(n_b > 1, (squares - n_b * gap**2) / (n_b * np.maximum(n_b - 1, 1)), calibrated)
     drawn = _calibrated_ece(events, cell, resamples, random_seed)
-    p_value = (1 + int((drawn >= ece * (1 - 1e-12)).sum())) / (1 + resamples)  # equal but for rounding is equal
+    p_value = (1 + int((drawn >= ece - ROUNDING).sum())) / (1 + resamples)
     return CalibrationError(ece, ece - float(drawn.mean()), p_value, squared, squared - float(weight @ noise))
 
 

@@ -369,3 +369,13 @@ def test_the_p_value_is_that_of_the_ece():
     p = rng.uniform(0.8, 1.0, 200)
     assert calibration_error(p, rng.random(200) < 0.5, resamples=99).ece_p_value == 0.01
     assert np.isnan(classwise_error(np.column_stack([1 - p, p]), np.ones(200, dtype=int)).ece_p_value)
+
+
+def test_forecasts_that_are_sure_and_right_are_not_rejected():
+    """Rounding of 1e-17 in an error of zero is no evidence: iris's setosa was rejected with p = .002."""
+    rng = np.random.default_rng(0)
+    outcome = rng.random(45) < 0.3
+    p = np.where(outcome, 1 - 10 ** rng.uniform(-16, -9, 45), 10 ** rng.uniform(-30, -9, 45))
+    found = calibration_error(p, outcome)
+    assert found.ece < 1e-8
+    assert found.ece_p_value > 0.5
