@@ -314,8 +314,10 @@ def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | N
     # Nothing of it is random.
     shift = replace(better.evidence.shift, tolerance=settings.tolerance, largest_error=0.0)
     evidence = replace(better.evidence, shift=shift)
-    verdict = Verdict(*judge.decide_verdict(evidence, settings.tolerance), propagation=evidence)
-    if verdict.verdict == "needs-mcmc" and gaussian.dim <= WEIGHED_DIM:
+    itself = settings.inference == "ep"
+    decide = judge.judge_itself if itself else judge.decide_verdict
+    verdict = Verdict(*decide(evidence, settings.tolerance), propagation=evidence)
+    if verdict.verdict == "needs-mcmc" and gaussian.dim <= WEIGHED_DIM and not itself:
         weighed = verify(family, gaussian, settings)
         if weighed.verdict != "needs-mcmc":
             return replace(weighed, propagation=evidence)

@@ -220,6 +220,27 @@ def test_laplace_that_will_not_do_says_so():
     assert (model.inference_, model.trust_.verdict) == ("laplace", "needs-mcmc")
 
 
+def test_expectation_propagation_can_be_asked_for_and_is_judged_itself():
+    """Its probabilities are nearer to those of long MCMC than Laplace's, and the verdict is on them."""
+    data = PIMA.subset(np.arange(0, PIMA.n, 2))
+    asked = BayesianLogisticRegression(inference="ep").fit(data.X, data.y)
+    assert (asked.inference_, asked.trust_.verdict) == ("ep", "trusted")
+    error = asked.trust_.propagation.ep_error
+    assert f"estimated at {error:.4f} on {data.n} training rows (tolerance 0.01)" in asked.trust_.reason
+    sampled = BayesianLogisticRegression(inference="mcmc", draws=4000, random_state=1).fit(data.X, data.y)
+    truth, noise = sampled.predict_proba(data.X, return_std_error=True)
+    off = np.abs(asked.predict_proba(data.X) - truth).max()
+    fast = np.abs(
+        BayesianLogisticRegression(inference="laplace").fit(data.X, data.y).predict_proba(data.X) - truth
+    ).max()
+    assert off < error + 4 * noise.max() < fast
+    with pytest.warns(InferenceWarning, match="Expectation propagation is not accurate enough"):
+        few = BayesianLogisticRegression(inference="ep", tolerance=error / 2).fit(data.X, data.y)
+    assert (few.inference_, few.trust_.verdict) == ("ep", "needs-mcmc")
+    with pytest.raises(ConvergenceError, match="does not apply to Softmax regression"):
+        BayesianLogisticRegression(inference="ep").fit(IRIS.X, IRIS.y)
+
+
 def test_many_rows_are_checked_with_few_draws(monkeypatch):
     from bayes_gda.methods import ladder
 

@@ -8,10 +8,18 @@ USE_CORRECTED = "Use the corrected posterior, which is at hand; MCMC is not need
 SAMPLE = "Sample the posterior: inference='mcmc'."
 
 
+def judge_itself(found: Propagation, tolerance: float) -> tuple[Word, str, str]:
+    """Return the verdict on expectation propagation itself, where that is what was asked for."""
+    error = f"its largest error of a probability is estimated at {small(found.ep_error)} {_where(found, tolerance)}"
+    if found.ep_error <= tolerance:
+        return "trusted", f"Expectation propagation is accurate: {error}.", "Use it as it is."
+    return "needs-mcmc", f"Expectation propagation is not accurate enough: {error}.", SAMPLE
+
+
 def decide_verdict(found: Propagation, tolerance: float) -> tuple[Word, str, str]:
     """Return the verdict that the estimated errors justify, its reason, and the next step."""
     shift = found.shift
-    where = f"on {shift.rows} {shift.which} row{'s' * (shift.rows != 1)} (tolerance {tolerance:g})"
+    where = _where(found, tolerance)
     flips = f"{100 * shift.flips:.2g} % of decisions flip" if shift.flips else "no decision flips"
     laplace = f"its largest error of a probability is estimated at {small(found.laplace_error)} {where}, and {flips}"
     word = decide_outcome(shift.largest, found.certificate, tolerance)
@@ -28,3 +36,8 @@ def decide_verdict(found: Propagation, tolerance: float) -> tuple[Word, str, str
         f"estimated at {small(found.laplace_error)} and {small(found.ep_error)} {where}."
     )
     return word, reason, SAMPLE
+
+
+def _where(found: Propagation, tolerance: float) -> str:
+    rows = found.shift.rows
+    return f"on {rows} {found.shift.which} row{'s' * (rows != 1)} (tolerance {tolerance:g})"
