@@ -25,7 +25,7 @@ from bayes_gda.methods.importance.trust import assess, decide_verdict
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import lindley_mean
-from bayes_gda.methods.verdict import Propagation, Verdict
+from bayes_gda.methods.verdict import SAMPLE, Propagation, Verdict
 from bayes_gda.prediction.fitted import FittedModel
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ MANY_ROWS = 5_000
 # enough effective draws, and each round costs as much as a hundred passes.
 WEIGHED_DIM = 64
 EXACT = "The prior is conjugate: nothing is approximated."
-SAMPLE = "Sample the posterior: inference='mcmc'."
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
 SAMPLE_PART = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."
 

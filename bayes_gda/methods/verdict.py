@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 Word = Literal["exact", "trusted", "corrected", "needs-mcmc", "sampled"]
 
+# What to do next, whichever evidence the verdict rests on.
+SAMPLE = "Sample the posterior: inference='mcmc'."
+USE_CORRECTED = "Use the corrected posterior, which is at hand; MCMC is not needed."
+
 _LIGHTS: dict[Word, Light] = {
     "exact": "green",
     "trusted": "green",

@@ -1,11 +1,8 @@
 """The verdict that expectation propagation gives on the Laplace approximation, and on itself."""
 
 from bayes_gda.methods.ep.certificate import decide_outcome
-from bayes_gda.methods.verdict import Propagation, Word
+from bayes_gda.methods.verdict import SAMPLE, USE_CORRECTED, Propagation, Word
 from bayes_gda.prediction.monte_carlo import small
-
-USE_CORRECTED = "Use the corrected posterior, which is at hand; MCMC is not needed."
-SAMPLE = "Sample the posterior: inference='mcmc'."
 
 
 def judge_itself(found: Propagation, tolerance: float) -> tuple[Word, str, str]:

@@ -30,7 +30,7 @@ from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
 from bayes_gda.methods.laplace import GaussianPosterior
-from bayes_gda.methods.verdict import Importance, PredictionShift, Verdict, Word
+from bayes_gda.methods.verdict import SAMPLE, USE_CORRECTED, Importance, PredictionShift, Verdict, Word
 from bayes_gda.prediction.monte_carlo import ERRORS, small
 from bayes_gda.priors import Seed
 
@@ -241,7 +241,7 @@ def decide_verdict(evidence: Importance, tolerance: float) -> tuple[Word, str, s
         reason = (
             f"Even the corrected approximation is far from the posterior ({after}), so nothing here measures its error."
         )
-        return "needs-mcmc", reason, "Sample the posterior: inference='mcmc'."
+        return "needs-mcmc", reason, SAMPLE
     moved, steady = float(np.abs(evidence.mean_shift).max()), k < threshold or ess >= STEADY
     if shift is None:
         spread = float(np.abs(np.log(evidence.sd_ratio)).max())
@@ -260,7 +260,7 @@ def decide_verdict(evidence: Importance, tolerance: float) -> tuple[Word, str, s
         return "trusted", reason, "Use it as it is."
     fault = "inaccurate" if not close else f"not reliable by its own importance weights ({raw})"
     reason = f"The fast approximation is {fault}: {figures}. Importance weighting corrects it ({after})."
-    return "corrected", reason, "Use the corrected posterior, which is at hand; MCMC is not needed."
+    return "corrected", reason, USE_CORRECTED
 
 
 def describe_shift(shift: PredictionShift) -> str:
