@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bayes_gda.data.validate import check_distinct, near_misses
 from bayes_gda.errors import DataError
+from bayes_gda.extras import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,6 +29,8 @@ def read_frame(path: Path) -> pd.DataFrame:
     if not path.exists():
         siblings = [p.name for p in path.parent.iterdir()] if path.parent.is_dir() else []
         raise DataError(f"No such file: {str(path)!r}.{near_misses(path.name, siblings) or ' Check the path.'}")
+    if kind in (".parquet", ".feather"):
+        require("pyarrow", f"A {kind} file")
     try:
         if kind == ".parquet":
             return pd.read_parquet(path)

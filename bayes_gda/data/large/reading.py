@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from bayes_gda.data.large.layout import RawType
 from bayes_gda.data.validate import near_misses
 from bayes_gda.errors import DataError
+from bayes_gda.extras import require
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +30,7 @@ _TEXT = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t"}
 
 def column_types(path: Path, target: str) -> list[tuple[str, RawType]]:
     """Return the names of the columns, and what Arrow says that they hold; pandas' row names are no column."""
+    require("pyarrow", "A table that is read in batches")
     import pyarrow.types as types
 
     def understood(kind: pa.DataType) -> RawType:
@@ -45,6 +47,7 @@ def column_types(path: Path, target: str) -> list[tuple[str, RawType]]:
 
 def read_frames(path: Path, target: str, columns: list[str], batch_rows: int) -> Iterator[pd.DataFrame]:
     """Read the columns of a table, a data frame at a time; whatever is wrong with the file is a `DataError`."""
+    require("pyarrow", "A table that is read in batches")
     import pyarrow as pa
 
     read = {"parquet": _parquet_batches, "feather": _feather_batches}.get(_kind(path), _text_batches)
@@ -70,6 +73,7 @@ def row_groups(file: Path) -> list[int]:
 
 def parquet_files(path: Path) -> list[Path]:
     """Return the files behind a Parquet file or folder, in the order in which they are read."""
+    require("pyarrow", "A Parquet file")
     import pyarrow.dataset as ds
 
     _schema(path, "")
