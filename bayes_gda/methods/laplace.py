@@ -26,6 +26,9 @@ TOLERANCE = 1e-6
 # A step this short changes the log density by 1e-14 and H by a part in 10⁷: the next look at the data is saved.
 NEGLIGIBLE = 1e-7
 MAX_ITERATIONS = 100
+# Ridges that a step may try, from 1e-3 of the diagonal by tens. The largest outweighs every entry of H 10⁴ times, as
+# the diagonal counts for at least 1e-8 of the largest entry: it fails only where H is no matrix of numbers.
+RIDGES = 10.0 ** np.arange(-3, 13)
 # Armijo: a step must gain this share of what the slope promises.
 SUFFICIENT = 1e-4
 
@@ -137,7 +140,9 @@ def laplace_approximation(target: Smooth, start: Floats | None = None) -> Gaussi
         w, value, H, info = find_mode(target, np.zeros(target.dim) if start is None else np.asarray(start, dtype=float))
     L = _cholesky(H)
     if not info.converged or L is None:
-        cause = "the curvature there is not positive definite" if L is None else "the gradient does not vanish"
+        cause = "the gradient does not vanish"
+        if L is None:
+            cause = f"the curvature there is not {'positive definite' if np.isfinite(H).all() else 'finite'}"
         raise ConvergenceError(
             f"No maximum of the log density was found in {info.n_iter} Newton steps: {cause}. "
             "Give a proper prior, another start, or use MCMC.",
@@ -159,7 +164,10 @@ def find_mode(target: Smooth, start: Floats) -> tuple[Floats, float, Floats, New
         raise ConvergenceError("The log density is not finite at the start. Give another start.", partial=w)
     length = np.inf
     for n_iter in range(MAX_ITERATIONS):
-        step, slope, definite = _newton_step(H, g)
+        found = _newton_step(H, g)
+        if found is None:
+            return w, value, H, NewtonInfo(False, n_iter, float(length))
+        step, slope, definite = found
         length = np.sqrt(slope)
         if definite and length < NEGLIGIBLE:
             return w + step, value, H, NewtonInfo(True, n_iter + 1, float(length))
@@ -179,14 +187,20 @@ def find_mode(target: Smooth, start: Floats) -> tuple[Floats, float, Floats, New
     return w, value, H, NewtonInfo(False, MAX_ITERATIONS, float(length))
 
 
-def _newton_step(H: Floats, g: Floats) -> tuple[Floats, float, bool]:
-    """Return the step H⁻¹g, its slope gᵀH⁻¹g, and whether H itself was positive definite."""
-    L, ridge = _cholesky(H), 0.0
+def _newton_step(H: Floats, g: Floats) -> tuple[Floats, float, bool] | None:
+    """Return the step H⁻¹g, its slope gᵀH⁻¹g, and whether H itself was positive definite; None if it is not finite.
+
+    A density that is unbounded where a scale vanishes leads there, and its derivatives overflow.
+    """
+    if not (np.isfinite(H).all() and np.isfinite(g).all()):
+        return None
+    L = _cholesky(H)
     definite = L is not None
-    scale = np.maximum(np.abs(np.diag(H)), 1e-8 * max(1.0, np.abs(H).max()))
-    while L is None:
-        ridge = max(10 * ridge, 1e-3)
-        L = _cholesky(H + ridge * np.diag(scale))
+    if L is None:
+        scale = np.maximum(np.abs(np.diag(H)), 1e-8 * max(1.0, np.abs(H).max()))
+        L = next((L for ridge in RIDGES if (L := _cholesky(H + ridge * np.diag(scale))) is not None), None)
+    if L is None:
+        return None
     half = solve_triangular(L, g)
     return solve_triangular(L, half, transposed=True), float(half @ half), definite
 

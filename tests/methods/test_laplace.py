@@ -149,6 +149,14 @@ def test_a_saddle_on_the_way_is_climbed_and_a_saddle_at_the_end_is_refused():
         laplace_approximation(FunctionTarget(1, lambda w: -np.inf))
 
 
+@pytest.mark.parametrize("curvature", [np.nan, np.inf, -np.inf, -1e308])
+def test_a_curvature_that_is_no_number_ends_the_search(curvature):
+    # Once a ridge was sought for ever: no ridge makes such a matrix positive definite.
+    target = FunctionTarget(2, lambda w: -0.5 * w @ w, lambda w: -w, lambda w: np.array([[1.0, 0], [0, curvature]]))
+    with pytest.raises(ConvergenceError, match="0 Newton steps: the curvature there is not"):
+        laplace_approximation(target, np.ones(2))
+
+
 def test_differences_are_good_to_nine_digits():
     w = np.array([0.3, -1.2])
     found = differentiate(lambda x: np.array([np.sin(x[0]) * x[1], np.exp(x[1])]), w)

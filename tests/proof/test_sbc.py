@@ -278,3 +278,8 @@ def test_mcmc_stays_inside(model):
     result = judged(records_of(model, METHODS["mcmc"], 20, name="mcmc"))
     assert result["simulations"] >= 18
     assert least_p(result) > (1 - LEVEL) / 2
+
+
+def test_a_class_of_few_rows_whose_density_has_no_mode_is_refused_at_once():
+    # Here the search for the mode leads to a covariance that vanishes, where the curvature overflows; it never ended.
+    assert simulate("qda-lkj", "laplace", 734)["outcome"] == "no mode"
