@@ -21,6 +21,7 @@ from bayes_gda.evaluation.compare import PosteriorComparison, compare_posteriors
 from bayes_gda.evaluation.fitted_loo import Refits, model_loo
 from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_scores
+from bayes_gda.evaluation.performance import Performance, performance
 from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
 from bayes_gda.families.base import Family, Kind
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
@@ -146,6 +147,12 @@ class Scorecard:
         return calibration_table(
             np.exp(self.log_probabilities), rows.y, class_names=[str(name) for name in rows.class_names]
         )
+
+    @cached_property
+    def performance(self) -> Performance:
+        """How well the classes of the held-out rows are told apart: confusion, recall, precision, ROC, PR."""
+        rows = self._held_out
+        return performance(np.exp(self.log_probabilities), rows.y, class_names=[str(name) for name in rows.class_names])
 
     @property
     def score(self) -> ModelScore:
