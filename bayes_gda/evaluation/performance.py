@@ -28,7 +28,7 @@ Boyd, Eng & Page (2013), Area under the precision-recall curve: point estimates 
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -229,7 +229,7 @@ def performance(
     with np.errstate(invalid="ignore"):
         recall, precision = hits / rows, hits / decided
         f1 = 2 * hits / (rows + decided)
-    columns = {"rows": rows, "decided": decided}
+    columns: dict[str, NDArray[Any]] = {"rows": rows, "decided": decided}
     for name, value, trials in (("recall", recall, rows), ("precision", precision, decided)):
         limits = np.where((trials > 0)[:, None], share_interval(hits, trials, prob=prob), np.nan)
         columns |= {name: value, f"{name}_lower": limits[:, 0], f"{name}_upper": limits[:, 1]}

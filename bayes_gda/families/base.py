@@ -36,6 +36,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
@@ -381,3 +382,7 @@ class Family:
     def mean_gaussians(self, variables: Mapping[str, Floats]) -> "Gaussians | None":
         """Return the Gaussian classes at the posterior means of draws, for ellipses; None if there are none."""
         return None
+
+    def assumptions(self, gaussian: GaussianPosterior | None, random_seed: int) -> Assumptions:
+        """Check what the model assumes on its training rows; `gaussian` is that at the mode, if there is one."""
+        return Assumptions()

@@ -12,7 +12,9 @@ from bayes_gda.data.gaps import ObservedCounts, has_gaps
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
+from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.base import Family
+from bayes_gda.families.gaussian.assumptions import gaussian_assumptions
 from bayes_gda.families.gaussian.classifier import (
     AveragedClassifier,
     Covariance,
@@ -258,6 +260,14 @@ class Gaussian(Family):
             return fitting.evidence(self, model, chains)
         assert model.draws is not None
         return self.bridge_evidence(self.density.coordinates(model.draws), chains)
+
+    def assumptions(self, gaussian: GaussianPosterior | None, random_seed: int) -> Assumptions:
+        """Check whether the classes are Gaussian and shaped as the model says, on complete rows without weights."""
+        rows = self.rows
+        if not rows.n or has_gaps(rows.X) or rows.weight is not None:
+            return Assumptions()
+        shared, diagonal = self.covariance == "shared", self.covariance == "diagonal"
+        return gaussian_assumptions(rows, shared=shared, diagonal=diagonal, random_seed=random_seed)
 
     def mean_gaussians(self, variables: Mapping[str, Floats]) -> Gaussians | None:
         """Return the Gaussian classes at the posterior means of draws; None for independent features."""

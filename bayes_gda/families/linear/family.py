@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from bayes_gda.checks import Floats, frozen, positive
+from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features
 from bayes_gda.data.labels import CONTRASTS, coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, PriorError, one_line
+from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.base import Family
+from bayes_gda.families.linear.assumptions import linear_assumptions
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity
 from bayes_gda.families.linear.ep.certificate import judge_laplace
@@ -25,6 +27,7 @@ from bayes_gda.families.linear.mode import (
     RegressionTarget,
     empirical_bayes,
     regression_laplace,
+    state_prior,
     with_prior_scale,
 )
 from bayes_gda.families.linear.online import FilteredTarget
@@ -318,6 +321,16 @@ class Linear(Family):
         assert model.draws is not None
         return self.bridge_evidence(self.density.coordinates(model.draw_variables(len(model.draws))), chains)
 
+    def assumptions(self, gaussian: GaussianPosterior | None, random_seed: int) -> Assumptions:
+        """Check whether the log odds are linear, on the rows as they were given; weights and unknown scales are not."""
+        rows = self.rows
+        if gaussian is None or self.hierarchical or rows.weight is not None or self.before is not None:
+            return Assumptions()
+        Phi = np.ascontiguousarray(self.features(rows.X))
+        free = 1 if self.binary else self.data.K - self.reference
+        mode = self._fitted(draws=gaussian.mean[None])
+        return linear_assumptions(rows, Phi, np.exp(mode.log_probabilities(rows.X)), gaussian, free, random_seed)
+
     # ── Other data ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _of_greatest_evidence(self) -> Self:
@@ -366,26 +379,3 @@ class Softmax(Linear):
     def default_for(cls, K: int) -> bool:
         """Whether there are more than two classes: of two it is logistic regression over again."""
         return K > 2
-
-
-def state_prior(phi: FeatureMap, prior_scale: float | str, intercept_scale: float) -> Normal | HierarchicalScale:
-    """Return the prior that the scales state; for empirical Bayes, where its search begins."""
-    if prior_scale == "hierarchical":
-        return HierarchicalScale(intercept_scale=intercept_scale)
-    scale = prior_scale
-    if scale == "empirical-bayes":
-        if not phi.intercept:
-            raise PriorError("Empirical Bayes needs a feature map with an intercept. Fit it with intercept=True.")
-        scale = 1.0
-    if isinstance(scale, str):
-        raise PriorError(f"`prior_scale` must be a number, 'hierarchical' or 'empirical-bayes'; got {prior_scale!r}.")
-    slopes = _single("prior_scale", scale)
-    intercept = _single("intercept_scale", intercept_scale) if phi.intercept else slopes
-    return Normal(scale=frozen([intercept, *[slopes] * (len(phi.names) - 1)]))
-
-
-def _single(name: str, value: Any) -> float:
-    array: Floats = positive(name, value, infinite=True)
-    if array.ndim:
-        raise PriorError(f"`{name}` must be one number; got shape {array.shape}. Give Normal(scale=…) as `prior`.")
-    return float(array)

@@ -14,18 +14,20 @@ flat; a proper prior holds all the others.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog, minimize_scalar
 
-from bayes_gda.checks import Floats, frozen
+from bayes_gda.checks import Floats, frozen, positive
+from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError, PriorError
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.linalg import solve_triangular
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
-from bayes_gda.priors import Normal
+from bayes_gda.priors import HierarchicalScale, Normal
 
 RegressionTarget = LogisticTarget | SoftmaxTarget
 
@@ -231,3 +233,26 @@ def _softmax_margins(target: SoftmaxTarget) -> sparse.csr_array:
             block[:, k], block[:, other] = of_class, -of_class
             blocks.append(sparse.csr_array(block[:, :rows].reshape(len(of_class), rows * m)))
     return sparse.csr_array(sparse.vstack(blocks, format="csr"))
+
+
+def state_prior(phi: FeatureMap, prior_scale: float | str, intercept_scale: float) -> Normal | HierarchicalScale:
+    """Return the prior that the scales state; for empirical Bayes, where its search begins."""
+    if prior_scale == "hierarchical":
+        return HierarchicalScale(intercept_scale=intercept_scale)
+    scale = prior_scale
+    if scale == "empirical-bayes":
+        if not phi.intercept:
+            raise PriorError("Empirical Bayes needs a feature map with an intercept. Fit it with intercept=True.")
+        scale = 1.0
+    if isinstance(scale, str):
+        raise PriorError(f"`prior_scale` must be a number, 'hierarchical' or 'empirical-bayes'; got {prior_scale!r}.")
+    slopes = _single("prior_scale", scale)
+    intercept = _single("intercept_scale", intercept_scale) if phi.intercept else slopes
+    return Normal(scale=frozen([intercept, *[slopes] * (len(phi.names) - 1)]))
+
+
+def _single(name: str, value: Any) -> float:
+    array: Floats = positive(name, value, infinite=True)
+    if array.ndim:
+        raise PriorError(f"`{name}` must be one number; got shape {array.shape}. Give Normal(scale=…) as `prior`.")
+    return float(array)
