@@ -61,8 +61,6 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
     """
     family = get_family(name)
     family.check(K)
-    if K == 2 and not family.default_for(K):
-        raise DataError(f"`{name}` does not apply to {K} classes. Use logistic.")
     options: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
     options |= {} if how.degree is None else {"features": how.degree}
     estimator = estimator_of(
@@ -76,6 +74,9 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
         tolerance=how.tolerance,
         **options,
     )
+    fitted = estimator._family(K).name
+    if fitted != name:  # softmax regression of two classes is logistic regression
+        raise DataError(f"`{name}` does not apply to {K} classes. Use {fitted}.")
     params = estimator.get_params(deep=False)
     if not set(options) <= set(params):
         takers = [known for known in family_names() if "prior_scale" in _params(known)]

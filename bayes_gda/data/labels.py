@@ -32,6 +32,8 @@ DIMS: dict[tuple[str, int], tuple[str, ...]] = {
     ("w", 2): ("class", "coefficient"),
     (CONTRASTS, 2): ("class", "coefficient"),
     ("tau", 0): (),
+    ("nu", 0): (),
+    ("nu", 1): ("class",),
 }
 
 

@@ -1,10 +1,20 @@
-"""Any registered family as a scikit-learn classifier: what a new family gets without a class of its own."""
+"""Any registered family as a scikit-learn classifier: what a new family gets without a class of its own.
 
-from typing import Any, ClassVar
+`FamilyClassifier(name)` takes any family with its default prior. A family that names an estimator of its own, such as
+`BayesianStudent`, gets it from `make_class`: the parameters of `bind` become those of the estimator.
+"""
+
+import inspect
+import re
+from typing import Any, ClassVar, Self, get_type_hints
 
 from numpy.typing import NDArray
 
+from bayes_gda.data.large.batches import Source
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.estimators.generating import Generating
 from bayes_gda.families.base import Family
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.registry import get_family
@@ -12,7 +22,7 @@ from bayes_gda.methods.ladder import Fit
 from bayes_gda.methods.settings import TOLERANCE, Inference
 
 
-class FamilyClassifier(BayesianClassifier):
+class FamilyClassifier(Generating, BayesianClassifier):
     """A classifier of any family in the registry, with its default prior.
 
     Parameters
@@ -76,6 +86,67 @@ class FamilyClassifier(BayesianClassifier):
     def _family(self, K: int) -> type[Family]:
         return get_family(self.family)
 
+    def fit_batches(self, batches: Source) -> Self:
+        """Raise: these families need their rows in memory."""
+        raise DataError(
+            f"{get_family(self.family).title} needs its rows in memory; got a table. Read it with "
+            "bayes_gda.read_table, or a random part of it if it is too large."
+        )
+
     def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
         super()._keep(fitted, classes, seed)
         self.n_samples_seen_ = fitted.family.data.total_weight
+
+
+# One class for each family, so that pickles and clones know theirs again.
+_made: dict[type[Family], type[FamilyClassifier]] = {}
+
+
+def make_class(family: type[Family]) -> type[FamilyClassifier]:
+    """Return the estimator of a family: `FamilyClassifier` with the parameters of the family's `bind`.
+
+    Parameters
+    ----------
+    family
+        A family of the registry that names an estimator. The parameters of its `bind` after the data, with their
+        annotations and defaults, are parameters of the estimator; `options` says what each of them is.
+    """
+    if family in _made:
+        return _made[family]
+    _, *own = inspect.signature(family.bind).parameters.values()
+    of_all = inspect.signature(FamilyClassifier.__init__).parameters
+    common = [parameter for name, parameter in of_all.items() if name not in ("self", "family")]
+    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*own, *common)]
+    signature = inspect.Signature([of_all["self"], *keywords])
+
+    def __init__(self: Any, **params: Any) -> None:
+        bound = signature.bind(self, **params)
+        bound.apply_defaults()
+        for name, value in bound.arguments.items():
+            if name != "self":
+                setattr(self, name, value)
+
+    def _bind(self: Any, data: Dataset) -> Family:
+        return self._family(data.K).bind(data, **{parameter.name: getattr(self, parameter.name) for parameter in own})
+
+    hints = get_type_hints(family.bind) | get_type_hints(FamilyClassifier.__init__)
+    __init__.__signature__ = signature  # type: ignore[attr-defined]  # what scikit-learn reads the parameters from
+    __init__.__annotations__ = {parameter.name: hints[parameter.name] for parameter in keywords}
+    namespace = {
+        "__init__": __init__,
+        "_bind": _bind,
+        "__doc__": _describe(family),
+        "__module__": "bayes_gda.estimators",
+        "family": family.name,
+    }
+    _made[family] = type(family.estimator, (FamilyClassifier,), namespace)
+    return _made[family]
+
+
+def _describe(family: type[Family]) -> str:
+    """Return the docstring: what the model is, its own parameters, then those of all families."""
+    of_all = inspect.getdoc(FamilyClassifier) or ""
+    options = "\n".join(f"{name}\n    {text}" for name, text in family.options.items())
+    _, rest = re.split(r"^family\n(?:    .*\n)+", of_all, flags=re.MULTILINE)
+    formula = "\n".join(f"    {line}" for line in family.formula)
+    return f"{family.title}. {family.sentence}\n\n{formula}\n\nParameters\n----------\n{options}\n{rest}"

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.checks import Floats, positive
@@ -23,6 +22,7 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.estimators.generating import Generating
 from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
@@ -39,7 +39,7 @@ from bayes_gda.priors import LKJ, NIG, NIW
 ROUNDING = 1e-8
 
 
-class Generative(BayesianClassifier):
+class Generative(Generating, BayesianClassifier):
     """What models of p(x, y) can do because their moments add and subtract; `fit` starts anew.
 
     The subclasses say how the moments become a model.
@@ -146,24 +146,6 @@ class Generative(BayesianClassifier):
         moments = self._moments
         self._hold(Moments(f * moments.count, moments.mean, f * moments.scatter))
         return self
-
-    def sample(self, n: int = 1, random_state: Any = None) -> tuple[Floats, NDArray[Any]]:
-        """Draw new rows (n, d) with their labels (n,) from the posterior predictive.
-
-        Parameters
-        ----------
-        n
-            Number of rows, each with parameters of its own from the posterior.
-        random_state
-            Seed; None gives the same rows each time, as long as the model is not fitted again.
-        """
-        check_is_fitted(self, "model_")
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise DataError(f"`n` must be a whole number of at least 1; got {n!r}.")
-        seed = self.seed_ if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
-        X, codes = self.model_.sample(int(n), random_seed=seed)
-        labels: NDArray[Any] = self.classes_[codes]
-        return X, labels
 
     def _hold(
         self,

@@ -45,6 +45,7 @@ from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.monte_carlo import MonteCarlo, judge_errors, probabilities
+from bayes_gda.priors import Seed
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -83,8 +84,10 @@ class Family:
     formula: ClassVar[tuple[str, ...]]
     # Whether p(x, y) is modelled, or p(y | x) alone.
     kind: ClassVar[Kind]
-    # The estimator that fits it, a public name of `bayes_gda`.
+    # The estimator that fits it, a public name of `bayes_gda`. A name that no module has is made from the family: its
+    # parameters are those of `bind` after the data, each with a sentence in `options`.
     estimator: ClassVar[str] = "FamilyClassifier"
+    options: ClassVar[Mapping[str, str]] = {}
     # Parameters that a posterior shows, in their order.
     variables: ClassVar[tuple[str, ...]] = ()
     # How to ask its estimator for another prior, to see what changes; none by default.
@@ -260,6 +263,11 @@ class Family:
     def log_terms(variables: Mapping[str, Floats], X: Floats) -> Floats:
         """Return log p(x, y=k | θ_s) of a generative family, log p(y=k | x, θ_s) of another, (S, n, K)."""
         raise NotImplementedError
+
+    @staticmethod
+    def draw_rows(variables: Mapping[str, Floats], random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
+        """Draw a row (S, d) and its class code (S,) for each draw of a generative family, if it knows how."""
+        raise DataError("The rows of this model cannot be generated: it has no `draw_rows`, or models p(y | x) alone.")
 
     def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
         """Return the model with draws of its parameters, `{name: (S, …)}`."""

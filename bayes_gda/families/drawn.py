@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.errors import StoreError
@@ -81,6 +81,11 @@ class DrawnModel(FittedModel):
     def log_terms(self, variables: Mapping[str, Floats], X: Floats) -> Floats:
         """Return the family's log p(x, y=k | θ_s) or log p(y=k | x, θ_s) (S, n, K)."""
         return np.asarray(get_family(self.family).log_terms(variables, X))
+
+    def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
+        """Draw new rows (size, d) and their class codes (size,) from the posterior predictive, as the family does."""
+        rng = np.random.default_rng(random_seed)
+        return get_family(self.family).draw_rows(self.draw_variables(size, random_seed=rng), rng)
 
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
         """Return log p(y=k | x, D) (n, K), with the class shares (K,) in place of the model's if they are given."""

@@ -13,6 +13,7 @@ from itertools import accumulate, pairwise
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
@@ -52,6 +53,11 @@ class ThirdOrder(Smooth, Protocol):
 
 class Block:
     """A block of coordinates of a density, with its share of the log posterior."""
+
+    @property
+    def independent(self) -> Sequence[NDArray[np.intp]]:
+        """Groups of coordinates whose shares of log p do not depend on each other: differences take them at once."""
+        return [np.arange(self.dim)]
 
     @property
     def dim(self) -> int:
@@ -113,6 +119,11 @@ class Parts(Density):
     def _edges(self) -> list[int]:
         return list(accumulate((block.dim for block in self.blocks), initial=0))
 
+    @property
+    def independent(self) -> Sequence[NDArray[np.intp]]:
+        """Groups of independent coordinates: those of the blocks."""
+        return [i + group for i, block in zip(self._edges, self.blocks, strict=False) for group in block.independent]
+
     def _split(self, W: Floats) -> list[Floats]:
         return [W[..., i:j] for i, j in pairwise(self._edges)]
 
@@ -163,11 +174,11 @@ class Smoothed:
     def value_gradient_precision(self, w: Floats) -> tuple[float, Floats, Floats]:
         """Return log p, its gradient (dim,) and H = −∂² log p (dim, dim)."""
         value, gradient = self.density.values_and_gradients(w)
-        return float(value), gradient, differences.precision(self._gradients, w)
+        return float(value), gradient, differences.precision(self._gradients, w, self.density.independent)
 
     def third_order_trace(self, w: Floats, V: Floats) -> Floats:
         """Return Σ_jk ∂³ log p/∂wᵢ∂w_j∂w_k V_jk (dim,)."""
-        return differences.third_order_trace(self._gradients, w, V)
+        return differences.third_order_trace(self._gradients, w, V, self.density.independent)
 
     def third_order_form(self, w: Floats, h: Floats) -> Floats:
         """Return Σ_ijk ∂³ log p/∂wᵢ∂w_j∂w_k hᵢh_jh_k, () for one direction h (dim,), (S,) for (S, dim)."""

@@ -1,6 +1,7 @@
 """A family written here, a PyMC model and a predictive, gets every door without a change in the package."""
 
 import json
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,11 +11,14 @@ import pytest
 from command_line import run_json
 from scipy.special import gammaln
 from scipy.stats import nbinom
+from sklearn.base import clone
 
 from bayes_gda import Dataset, FamilyClassifier, compare_models, load, write_report
 from bayes_gda.cli.fits import FitOptions
 from bayes_gda.cli.scores import compare
 from bayes_gda.errors import DataError
+from bayes_gda.estimators import estimator_class
+from bayes_gda.estimators.family import make_class
 from bayes_gda.families.base import Family
 from bayes_gda.families.registry import family_names, register, unregister
 from bayes_gda.reporting.report import ReportSettings
@@ -129,6 +133,49 @@ def test_it_has_a_section_in_the_report(counts, tmp_path):
     assert model["parameters"] == 5
     assert "Poisson naive Bayes" in report.page.read_text()
     assert {line["model"] for line in numbers["sensitivity"]["models"]} == {"poisson", "lda"}
+
+
+class Rated(Poisson):
+    """The same with a prior mean of the rates that the user may set, and rows that can be drawn."""
+
+    name, estimator = "rated", "BayesianRated"
+    options: ClassVar = {"prior": "None: the toy has no other.", "mean": "Prior mean of the rates."}
+
+    @classmethod
+    def bind(cls, data: Dataset, prior: None = None, *, mean: float = 4.0) -> "Rated":
+        assert mean > 0
+        return cls(data, mean)
+
+    @staticmethod
+    def draw_rows(variables, random_seed=None):
+        rng = np.random.default_rng(random_seed)
+        y = (rng.random((len(variables["pi"]), 1)) > np.cumsum(variables["pi"], axis=1)[:, :-1]).sum(axis=1)
+        return rng.poisson(variables["rate"][np.arange(len(y)), y]).astype(float), y
+
+
+def test_an_estimator_is_made_from_a_family_that_names_one(counts, tmp_path):
+    made = make_class(Rated)
+    assert make_class(Rated) is made is estimator_class(Rated)
+    assert made.__name__ == "BayesianRated"
+    assert list(made().get_params()) == sorted(["prior", "mean", *set(FamilyClassifier().get_params()) - {"family"}])
+    assert "mean\n    Prior mean of the rates.\ninference\n" in made.__doc__
+    with pytest.raises(TypeError, match="unexpected keyword argument 'median'"):
+        made(median=3)
+    register(Rated)
+    try:
+        model = clone(made(mean=5.0, draws=100)).fit(counts.X, labels(counts))
+        assert model.prior_ == 5.0  # what `bind` made of it
+        rows, drawn = model.sample(400)
+        assert rows[drawn == "cold"].mean(axis=0) == pytest.approx([3.0, 6.0], abs=0.6)
+        np.testing.assert_array_equal(model.sample(400)[0], rows)
+    finally:
+        unregister("rated")
+    with pytest.raises(DataError, match="cannot be generated"):
+        FamilyClassifier("poisson", draws=100).fit(counts.X, labels(counts)).sample(3)
+    frame = pd.DataFrame(counts.X, columns=counts.feature_names).assign(season=labels(counts))
+    frame.to_csv(tmp_path / "counts.csv", index=False)
+    with pytest.raises(DataError, match="needs its rows in memory"):
+        FamilyClassifier("poisson").fit(tmp_path / "counts.csv", "season")
 
 
 def test_names_are_taken_once_and_unknown_ones_are_listed(counts):
