@@ -1,0 +1,96 @@
+"""What deserves a look in a table: planted defects are found, and clean tables are left in peace."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from bayes_gda.data.examples import load_example
+from bayes_gda.data.quality import inspect_table
+from bayes_gda.data.table import Dataset
+
+
+def table(n=60, K=2, seed=0, **columns):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % K
+    frame = {"a": rng.normal(size=n) + 0.5 * y, "b": rng.normal(size=n)} | columns
+    return Dataset.from_arrays(np.column_stack(list(frame.values())), y, feature_names=list(frame))
+
+
+def kinds(data):
+    return {f.kind: f for f in inspect_table(data)}
+
+
+def test_a_clean_table_has_nothing_to_report():
+    assert inspect_table(table()) == ()
+
+
+def test_identifiers_are_whole_numbers_that_are_all_different():
+    found = kinds(table(number=np.random.default_rng(1).permutation(60) + 85.0))
+    assert found["identifier"].columns == ("number",)
+    assert "identifier" not in kinds(table(number=np.r_[0, 0, np.arange(58)].astype(float)))
+    assert "identifier" not in kinds(table(number=np.arange(60) + 0.5))
+    assert "identifier" not in kinds(table(n=12, number=np.arange(12.0)))
+
+
+def test_copies_are_found_in_groups_whatever_their_units():
+    b = table().X[:, 1]
+    found = kinds(table(grams=1000 * b, below=-b))
+    assert found["copies"].columns == ("b", "grams", "below")
+
+
+@pytest.mark.parametrize("K", [2, 3])
+def test_a_feature_that_alone_tells_the_classes_apart(K):
+    y = np.arange(60) % K
+    found = kinds(table(K=K, target=-3.0 * y + np.random.default_rng(2).normal(scale=0.3, size=60)))
+    assert found["separator"].columns == ("target",)
+    assert found["separator"].value == pytest.approx(1.0)
+
+
+def test_one_separated_class_of_three_is_no_leak():
+    found = inspect_table(load_example("iris"))  # setosa alone is apart
+    assert "separator" not in {f.kind for f in found}
+
+
+def test_the_separation_is_the_area_under_the_roc_curve():
+    y = np.arange(400) % 2
+    x = 3.8 * y + np.random.default_rng(3).normal(size=400)
+    found = kinds(table(n=400, leak=x))
+    assert found["separator"].value == pytest.approx(roc_auc_score(y, x))
+
+
+def test_outliers_are_counted_and_placed():
+    b = table().X[:, 1].copy()
+    b[[7, 30]] = 999.0
+    found = kinds(table(c=b))
+    assert found["outliers"].columns == ("c",)
+    assert found["outliers"].rows == 2
+    assert found["outliers"].places == (7, 30)
+    assert "outliers" not in kinds(table(mostly=np.r_[np.zeros(50), np.arange(10)]))  # no scale to judge by
+
+
+def test_repeated_rows_and_contradictions():
+    data = table()
+    X, y = np.vstack([data.X, data.X[:3]]), np.r_[data.y, data.y[:2], 1 - data.y[2]]
+    found = kinds(Dataset.from_arrays(X, y))
+    assert found["repeated rows"].rows == 3
+    assert found["repeated rows"].places == (60, 61, 62)
+    assert found["conflict"].places == (2, 62)
+
+
+def test_features_of_two_values_and_rare_classes():
+    y = np.r_[np.zeros(96), np.ones(4)].astype(int)
+    rng = np.random.default_rng(4)
+    data = Dataset.from_arrays(
+        np.column_stack([rng.normal(size=100), rng.integers(2, size=100)]), y, class_names=["no", "yes"]
+    )
+    found = kinds(data)
+    assert found["two values"].columns == ("x2",)
+    assert (found["rare class"].columns, found["rare class"].rows, found["rare class"].value) == (("yes",), 4, 0.04)
+
+
+def test_gaps_are_looked_past():
+    data = table(number=np.arange(60.0))
+    X = data.X.copy()
+    X[::7, :] = np.where(np.arange(3) == 0, np.nan, X[::7])
+    found = kinds(Dataset.from_arrays(X, data.y, missing="keep"))
+    assert found["identifier"].columns == ("x3",)
