@@ -9,6 +9,7 @@ from bayes_gda.cli.fits import FitOptions
 from bayes_gda.cli.inputs import labels_of
 from bayes_gda.cli.scores import compare
 from bayes_gda.data.examples import example_names, load_example
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import InferenceWarning
 from bayes_gda.estimators import estimator_of
 from bayes_gda.evaluation.scorecard import compare_models
@@ -61,3 +62,17 @@ def test_compare_report_and_estimator_give_the_same_numbers(example):
                 assert values == pytest.approx([values[0]] * 3, rel=1e-6, abs=1e-8)
             if ground == "loo":
                 assert len({line["bad_k"] for line in lines}) == 1
+
+
+def test_a_declared_order_of_the_classes_changes_no_number():
+    data = small("synth")
+    turned = Dataset(data.X, 1 - data.y, data.feature_names, (1, 0))
+    settings = {"quick": True, "models": ("logistic",), "draws": 250}
+    costs = np.array([[0.0, 5.0], [1.0, 0.0]])
+    plain = analyse(data, ReportSettings(costs=costs, **settings), test=data)
+    other = analyse(turned, ReportSettings(costs=costs[::-1, ::-1], **settings), test=turned)
+    assert other.data.class_names == plain.data.class_names == (0, 1)
+    np.testing.assert_array_equal(other.costs, plain.costs)
+    for name, card in plain.models.items():
+        np.testing.assert_array_equal(other.models[name].log_probabilities, card.log_probabilities)
+        np.testing.assert_array_equal(other.decisions[name].action, plain.decisions[name].action)

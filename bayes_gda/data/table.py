@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -310,6 +310,15 @@ class Dataset:
         return type(self)(
             read_only(self.X[index]), self.y[index], self.feature_names, self.class_names, self.encoding, weight
         )
+
+    def in_natural_order(self) -> Self:
+        """Return the same rows with their classes in the natural order, which scikit-learn's estimators have."""
+        names = tuple(sorted(self.class_names))
+        if names == self.class_names:
+            return self
+        code = np.array([names.index(name) for name in self.class_names])
+        original = self.original and self.original.in_natural_order()
+        return replace(self, y=code[self.y], class_names=names, original=original)
 
     def pooled(self) -> Dataset:
         """Merge equal rows into one of their summed weight, and sort: order and repetition then change nothing at all.

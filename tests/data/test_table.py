@@ -262,3 +262,13 @@ def test_fingerprint_takes_zeros_and_gaps_as_one():
     b = Dataset(np.array([[-0.0], [odd], [1.0]]), np.array([0, 1, 1]), ("a",), (0, 1))
     assert a == b
     assert hash(a) == hash(b)
+
+
+def test_classes_in_a_declared_order_can_be_put_into_the_natural_one():
+    rows = Dataset([[1.0], [2.0], [3.0]], [0, 1, 2], ("x",), ("low", "middle", "high"), weight=[1.0, 2.0, 3.0])
+    natural = rows.in_natural_order()
+    assert natural.class_names == ("high", "low", "middle")
+    assert [natural.class_names[k] for k in natural.y] == ["low", "middle", "high"]
+    np.testing.assert_array_equal(natural.weight, rows.weight)
+    assert natural.in_natural_order() is natural
+    assert rows.pooled().in_natural_order().original.class_names == natural.class_names

@@ -89,9 +89,13 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         Held-out rows of your own.
     """
     train, held, numbers = split(data, test, settings)
+    order = sorted(range(data.K), key=lambda k: data.class_names[k])
+    # Every door has the classes in this order: the same draws then stand for the same weights.
+    data, train, held = (part.in_natural_order() for part in (data, train, held))
     if len(held.y) < 2:
         raise DataError(f"`test` must have at least two rows; got {held.n}. Raise test_size.")
-    costs = settings.cost_matrix(data.K)
+    costs = settings.cost_matrix(data.K)[:, order]
+    costs = costs[order] if len(costs) == data.K else costs  # an action for each class
     families, how = settings.families(data.K), settings.ladder()
     # Each model is fitted, perhaps sampled, evaluated and weighed; then comparison, detail, figures and writing.
     clock = Clock(settings.progress, len(families) * (4 - settings.quick) + 4)
