@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from bayes_gda.errors import DataError
 
 # A column that varies within its first rows need not be read to its end.
 _HEAD = 1024
+# Rows hashed at a time: bounds the copy that makes the bytes canonical.
+HASHED_ROWS = 4096
 
 
 def as_features(X: ArrayLike) -> Floats:
@@ -115,3 +118,14 @@ def extremes(cells: Floats) -> list[Any]:
     """Return the least and the greatest number, plain; one if they are equal, none if all are missing."""
     low, high = np.fmin.reduce(cells), np.fmax.reduce(cells)
     return [] if np.isnan(low) else [plain(low), plain(high)][: 1 + (low < high)]
+
+
+def digest_of(X: Floats, y: NDArray[np.intp], rest: object) -> str:
+    """Return the SHA-256 of features, codes and the `repr` of the rest; the same for −0 and 0, and for every NaN."""
+    digest = hashlib.sha256(repr(rest).encode())
+    for start in range(0, len(X), HASHED_ROWS):
+        block = X[start : start + HASHED_ROWS] + 0.0  # −0 + 0 = 0
+        block[np.isnan(block)] = np.nan
+        digest.update(block.astype("<f8").tobytes())
+    digest.update(y.astype("<i8").tobytes())
+    return digest.hexdigest()

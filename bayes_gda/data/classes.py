@@ -262,3 +262,18 @@ def share_by_class(counts: NDArray[np.intp], n_test: int, names: tuple[Label, ..
         )
         share[k] += np.sign(gap)
     return share
+
+
+def draw_test_rows(
+    y: NDArray[np.intp], class_names: tuple[Label, ...], test_size: float, random_seed: int
+) -> NDArray[np.bool_]:
+    """Return which rows (n,) of codes y are held out: at random, each class in proportion and present in both parts."""
+    if not isinstance(random_seed, int | np.integer) or isinstance(random_seed, bool) or random_seed < 0:
+        raise DataError(f"`random_seed` must be a non-negative integer; got {random_seed!r}.")
+    counts = np.bincount(y, minlength=len(class_names))
+    share = share_by_class(counts, number_of_rows(test_size, len(y)), class_names)
+    rng = np.random.default_rng(random_seed)
+    drawn = [rng.permutation(np.flatnonzero(y == k))[: share[k]] for k in range(len(class_names))]
+    in_test = np.zeros(len(y), dtype=bool)
+    in_test[np.concatenate(drawn)] = True
+    return in_test

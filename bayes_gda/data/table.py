@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -16,14 +15,16 @@ from bayes_gda.data.arrays import (
     as_features,
     as_names,
     check_columns_vary,
+    digest_of,
     find_gaps,
     own_features,
     read_only,
 )
-from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, number_of_rows, plain, share_by_class
+from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, draw_test_rows, plain
 from bayes_gda.data.columns import Encoding, fit_encoding, parse_columns
 from bayes_gda.data.files import read_frame
 from bayes_gda.data.validate import (
+    Origin,
     check_categorical,
     check_distinct,
     check_filled,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-# Rows hashed at a time: bounds the copy that makes the bytes canonical.
-_BLOCK = 4096
 # Up to so many rows equal ones are pooled, which takes 10 ms here and would take longer than the fit for a million.
 POOLED_ROWS = 10_000
 
@@ -69,6 +68,8 @@ class Dataset:
         (n,) weights > 0 of the rows, a row of weight 2 counting as two; None is 1 for all.
     original
         The rows before equal ones were merged by `pooled`; None if these are they.
+    origin
+        Where the rows stood in the table that was read, and what was left out; None if that is all of it.
     """
 
     X: Floats
@@ -78,6 +79,7 @@ class Dataset:
     encoding: Encoding | None = None
     weight: Floats | None = None
     original: Dataset | None = None
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         X, y = own_features(self.X), as_codes(self.y)
@@ -114,7 +116,7 @@ class Dataset:
     ) -> Self:
         """Make a data set from arrays that were checked before: nothing is copied, and no rows at all are fine too."""
         out = object.__new__(cls)
-        values = (X, y, feature_names, class_names, None, weight, original)
+        values = (X, y, feature_names, class_names, None, weight, original, None)
         for item, value in zip(fields(cls), values, strict=True):
             object.__setattr__(out, item.name, value)
         return out
@@ -154,11 +156,13 @@ class Dataset:
         if len(labels) != n:
             raise DataError(f"`X` and `y` must have as many rows; got {n} and {len(labels)}.")
         names = as_names([f"x{j + 1}" for j in range(d)] if feature_names is None else feature_names, d)
-        keep = complete_rows(find_gaps(rows, names), labels.missing, "`y`", missing)
+        gaps, origin = find_gaps(rows, names), None
+        keep = complete_rows(gaps, labels.missing, "`y`", missing)
         if keep is not None:
+            origin = Origin.of_complete(keep, gaps, labels.missing)
             rows, labels = rows[keep], labels.take(keep)
         codes, classes = code_classes(labels, "`y`") if class_names is None else (labels.rows(), tuple(class_names))
-        dataset = cls(read_only(rows), codes, names, classes)
+        dataset = cls(read_only(rows), codes, names, classes, origin=origin)
         for k, count in enumerate(dataset.class_counts):
             if not count:
                 raise DataError(f"Class {dataset.class_names[k]!r} has no rows; remove it from `class_names`.")
@@ -195,12 +199,14 @@ class Dataset:
         what = f"Target {target!r}"
         raw = parse_columns(df, features, categorical)
         labels = as_labels(df[target], what)
-        keep = complete_rows({r.name: r.missing for r in raw}, labels.missing, what, missing)
+        gaps, origin = {r.name: r.missing for r in raw}, None
+        keep = complete_rows(gaps, labels.missing, what, missing)
         if keep is not None:
+            origin = Origin.of_complete(keep, gaps, labels.missing)
             raw, labels = [r.take(keep) for r in raw], labels.take(keep)
         codes, classes = code_classes(labels, what)
         encoding, X = fit_encoding(raw)
-        return cls(X, codes, encoding.feature_names, classes, encoding)
+        return cls(X, codes, encoding.feature_names, classes, encoding, origin=origin)
 
     @property
     def n(self) -> int:
@@ -234,23 +240,19 @@ class Dataset:
         return float(self.n if self.weight is None else self.weight.sum())
 
     @property
+    def row_numbers(self) -> NDArray[np.intp]:
+        """(n,) numbers of the rows in the table that was read, from 1."""
+        return 1 + (np.arange(self.n) if self.origin is None else self.origin.rows)
+
+    @property
     def has_missing(self) -> bool:
         """Whether X has missing values (NaN)."""
         return bool(np.isnan(self.X).any())
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 of the contents: X, y and the names, but not how the columns were encoded.
-
-        It is the same on every machine, and for −0 and 0, and for every kind of NaN.
-        """
-        digest = hashlib.sha256(repr((self.X.shape, self.feature_names, self.class_names)).encode())
-        for start in range(0, self.n, _BLOCK):
-            block = self.X[start : start + _BLOCK] + 0.0  # −0 + 0 = 0
-            block[np.isnan(block)] = np.nan
-            digest.update(block.astype("<f8").tobytes())
-        digest.update(self.y.astype("<i8").tobytes())
-        return digest.hexdigest()
+        """SHA-256 of X, y and the names, but not of the encoding; the same on every machine."""
+        return digest_of(self.X, self.y, (self.X.shape, self.feature_names, self.class_names))
 
     def __eq__(self, other: object) -> bool:
         return self.fingerprint == other.fingerprint if isinstance(other, Dataset) else NotImplemented
@@ -306,10 +308,10 @@ class Dataset:
         if index.min() < 0 or index.max() >= self.n:
             bad = index.min() if index.min() < 0 else index.max()
             raise DataError(f"`rows` must lie in 0…{self.n - 1}; got {bad}.")
+        names = self.feature_names, self.class_names, self.encoding
         weight = None if self.weight is None else self.weight[index]
-        return type(self)(
-            read_only(self.X[index]), self.y[index], self.feature_names, self.class_names, self.encoding, weight
-        )
+        origin = None if self.origin is None else replace(self.origin, rows=self.origin.rows[index])
+        return type(self)(read_only(self.X[index]), self.y[index], *names, weight, origin=origin)
 
     def in_natural_order(self) -> Self:
         """Return the same rows with their classes in the natural order, which scikit-learn's estimators have."""
@@ -349,13 +351,7 @@ class Dataset:
         -------
         The training part and the test part, each with its rows in their original order.
         """
-        if not isinstance(random_seed, int | np.integer) or isinstance(random_seed, bool) or random_seed < 0:
-            raise DataError(f"`random_seed` must be a non-negative integer; got {random_seed!r}.")
-        share = share_by_class(self.class_counts, number_of_rows(test_size, self.n), self.class_names)
-        rng = np.random.default_rng(random_seed)
-        drawn = [rng.permutation(np.flatnonzero(self.y == k))[: share[k]] for k in range(self.K)]
-        in_test = np.zeros(self.n, dtype=bool)
-        in_test[np.concatenate(drawn)] = True
+        in_test = draw_test_rows(self.y, self.class_names, test_size, random_seed)
         return self.subset(~in_test), self.subset(in_test)
 
     def require_rows(self, minimum: int, model: str, *, remedy: str = "Merge classes or add rows.") -> None:

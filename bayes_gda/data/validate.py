@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -152,6 +153,36 @@ def check_labelled(unlabelled: NDArray[np.bool_], what: str, remedy: str) -> Non
     if count := int(unlabelled.sum()):
         rows = "1 row" if count == 1 else f"{count} rows"
         raise DataError(f"{what} is missing in {rows}; {remedy}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Origin:
+    """Where rows come from, if some of their table were left out.
+
+    Parameters
+    ----------
+    rows
+        (n,) their positions in the table that was read, from 0.
+    total
+        Rows of that table.
+    missing
+        Missing values by column, before incomplete rows were left out; columns without any are not there.
+    unlabelled
+        Rows without a label among them.
+    """
+
+    rows: NDArray[np.intp]
+    total: int
+    missing: Mapping[str, int]
+    unlabelled: int
+
+    @classmethod
+    def of_complete(
+        cls, keep: NDArray[np.bool_], gaps: Mapping[str, NDArray[np.bool_]], unlabelled: NDArray[np.bool_]
+    ) -> Self:
+        """Return the origin of the rows that `complete_rows` kept."""
+        counts = {name: int(gap.sum()) for name, gap in gaps.items() if gap.any()}
+        return cls(np.flatnonzero(keep), len(keep), counts, int(unlabelled.sum()))
 
 
 def complete_rows(

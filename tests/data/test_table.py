@@ -272,3 +272,18 @@ def test_classes_in_a_declared_order_can_be_put_into_the_natural_one():
     np.testing.assert_array_equal(natural.weight, rows.weight)
     assert natural.in_natural_order() is natural
     assert rows.pooled().in_natural_order().original.class_names == natural.class_names
+
+
+def test_rows_that_were_left_out_are_remembered():
+    columns = {"a": [1, np.nan, 3, 4, 5, 6], "b": [1, 2, np.nan, 4, 0, 5], "y": [*"xyxy", None, "x"]}
+    data = Dataset.from_frame(pd.DataFrame(columns), target="y", missing="drop")
+    assert data.origin.total == 6
+    assert data.origin.missing == {"a": 1, "b": 1}
+    assert data.origin.unlabelled == 1
+    np.testing.assert_array_equal(data.row_numbers, [1, 4, 6])
+    np.testing.assert_array_equal(data.subset([1, 2]).row_numbers, [4, 6])
+    whole = Dataset.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 0])
+    assert whole.origin is None
+    np.testing.assert_array_equal(whole.row_numbers, [1, 2, 3])
+    arrays = Dataset.from_arrays([[1.0], [np.nan], [3.0], [2.0]], [0, 1, 0, 1], missing="drop")
+    np.testing.assert_array_equal(arrays.row_numbers, [1, 3, 4])

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats, finite
+from bayes_gda.data.classes import draw_test_rows
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.families.base import Family
@@ -173,10 +174,8 @@ def split(data: Dataset, test: Dataset | None, settings: ReportSettings) -> tupl
     data.require_complete("The report")
     data.require_rows(2, "The report")
     if test is None:
-        # A column of row numbers is split in the same way, since a split looks at the classes alone.
-        numbers = Dataset(np.arange(data.n, dtype=float)[:, None], data.y, ("row",), data.class_names)
-        held = numbers.split(settings.test_size, settings.random_seed)[1].X[:, 0].astype(np.intp)
-        return *data.split(settings.test_size, settings.random_seed), held
+        held = draw_test_rows(data.y, data.class_names, settings.test_size, settings.random_seed)
+        return data.subset(~held), data.subset(held), np.flatnonzero(held)
     test.require_complete("The report")
     if test.feature_names != data.feature_names or test.class_names != data.class_names:
         raise DataError(
