@@ -7,15 +7,16 @@ part by part in our own threads; the products of a block are cut small enough fo
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from bayes_gda.checks import Floats
+from bayes_gda.processes.state import Shared
 
 # Elements of a block of rows: 2¹⁷ doubles are 1 MB. On 1 000 000 × 30, blocks of 2¹⁷ to 2¹⁹ take the same time: smaller
 # ones pay for calls, larger ones leave the cache. Memory beside the data is a few blocks, whatever n is.
@@ -87,12 +88,13 @@ def for_blocks(f: Callable[[slice], None], n: int, width: int) -> None:
 
 
 def one_blas_thread() -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread inside a `with` block, at a cost of 40 µs.
+    """Hold BLAS to one thread inside a `with` block, at a cost of 40 µs, or of 1 inside another such block.
 
     For many small products or solves: BLAS threads spin while they wait for each other, which made the thousands of
-    tiny solves of a QDA model two hundred times slower on a busy machine.
+    tiny solves of a QDA model two hundred times slower on a busy machine. Where the limit is one of the whole process
+    it holds until the last of the threads that asked for it has left its block.
     """
-    return _controller().limit(limits=1, user_api="blas")
+    return _one_blas_thread() if _libraries(own=True) else _SHARED_LIMIT
 
 
 def solve_triangular(L: Floats, B: Floats, *, transposed: bool = False) -> Floats:
@@ -109,6 +111,43 @@ def solve_triangular(L: Floats, B: Floats, *, transposed: bool = False) -> Float
 @lru_cache(maxsize=1)
 def _controller() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+@lru_cache
+def _libraries(*, own: bool) -> dict[str, int]:
+    """Return the limits, by path, of the BLAS libraries that limit each thread on its `own`, or all at once."""
+    libraries = [library for library in _controller().lib_controllers if library.user_api == "blas"]
+    alone = {lib.filepath for lib in libraries if getattr(lib, "threading_layer", "") == "openmp"}
+    alone |= {lib.filepath for lib in libraries if lib.internal_api == "mkl"}
+    return {lib.filepath: 1 for lib in libraries if (lib.filepath in alone) == own}
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    with _SHARED_LIMIT, _controller().limit(limits=_libraries(own=True)):
+        yield
+
+
+@contextmanager
+def _process_limit() -> Iterator[None]:
+    """Limit the libraries that have one limit for all threads.
+
+    threadpoolctl lets only the thread that changed such a limit first change it again, so that none undoes another's.
+    We count who needs it ourselves, and the last to leave may be another than the first who came.
+    """
+    let_go = getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)
+    let_go(force=True)
+    limit = _controller().limit(limits=_libraries(own=False))
+    let_go(force=True)
+    try:
+        yield
+    finally:
+        let_go(force=True)
+        limit.restore_original_limits()
+        let_go(force=True)
+
+
+_SHARED_LIMIT = Shared(_process_limit)
 
 
 def draw_blocks(S: int, width: int = 1) -> list[slice]:

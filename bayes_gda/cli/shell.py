@@ -6,6 +6,7 @@
 70     a mistake of ours; BAYES_GDA_DEBUG=1 shows where
 130    Ctrl-C
 141    the reader of our output went away
+143    terminated (SIGTERM); 129 if the terminal went away (SIGHUP)
 """
 
 import errno
@@ -24,12 +25,17 @@ import typer
 from typer.core import TyperGroup
 
 from bayes_gda.errors import BayesGDAError, one_line
+from bayes_gda.processes.signals import exit_code
 
 NO, WRONG, OURS, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
 REPORT_IT = "This is a mistake of bayes_gda; please report it. BAYES_GDA_DEBUG=1 shows where it happened."
 _ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains)=['\"]?(\w+)['\"]?")
-# Ctrl-C was pressed. A sampler answers it by returning the draws it has; a command must not take those for all.
-_stopped = False
+# The signal that asked for an end, such as Ctrl-C's. A sampler answers it by returning the draws it has; a command must
+# not take those for all.
+_stopped: int | None = None
+_WORDS: dict[int, str] = {int(signal.SIGINT): "Interrupted", int(signal.SIGTERM): "Terminated"}
+if hasattr(signal, "SIGHUP"):  # not on Windows
+    _WORDS[int(signal.SIGHUP)] = "The terminal went away"
 
 
 class Shell(TyperGroup):
@@ -61,8 +67,8 @@ class Shell(TyperGroup):
 
 
 def check_interrupted() -> None:
-    """Raise KeyboardInterrupt if Ctrl-C was pressed, even where a library has swallowed it."""
-    if _stopped:
+    """Raise KeyboardInterrupt if a signal asked for an end, even where a library has swallowed it."""
+    if _stopped is not None:
         raise KeyboardInterrupt
 
 
@@ -85,8 +91,9 @@ def say(text: str) -> None:
 def _explain(error: BaseException) -> int:
     """Say in one line what happened, and return the exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        say("Interrupted; nothing was written.")
-        return INTERRUPTED
+        number = signal.SIGINT if _stopped is None else _stopped
+        say(f"{_WORDS[number]}; nothing was written.")
+        return exit_code(number)
     if isinstance(error, BrokenPipeError):
         # What Python still holds for stdout must not fail again at exit.
         with suppress(OSError, ValueError):
@@ -145,22 +152,23 @@ def _warnings_in_one_line() -> Iterator[None]:
 
 @contextmanager
 def _noticing_interrupts() -> Iterator[None]:
-    """Remember Ctrl-C, and raise KeyboardInterrupt as ever."""
+    """Remember a signal that asks for an end, and raise KeyboardInterrupt, as for Ctrl-C."""
     global _stopped
-    _stopped = False
+    _stopped = None
 
     def notice(number: int, frame: FrameType | None) -> None:
         global _stopped
-        _stopped = True
-        signal.default_int_handler(number, frame)
+        _stopped = number
+        raise KeyboardInterrupt
 
     # Not in another thread, where no signal arrives, nor in a job that was started deaf to it (`nohup`, `&`).
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
-        yield
-        return
-    signal.signal(signal.SIGINT, notice)
+    alone = threading.current_thread() is threading.main_thread()
+    answers = {number: signal.getsignal(number) for number in _WORDS} if alone else {}
+    before = {n: answer for n, answer in answers.items() if answer in (signal.default_int_handler, signal.SIG_DFL)}
+    for number in before:
+        signal.signal(number, notice)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, answer in before.items():
+            signal.signal(number, answer)

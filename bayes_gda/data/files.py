@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from bayes_gda.data.validate import check_distinct, near_misses
 from bayes_gda.errors import DataError
 from bayes_gda.extras import require
+from bayes_gda.processes.state import Shared, warning_rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,11 +59,19 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
         raise DataError(
             f"Column {where} of {str(path)!r} has no name; if it holds row names, write the file without them."
         )
-    with warnings.catch_warnings():
-        # Without index_col, rows longer than the header would become an index; with it they lose their end.
-        warnings.simplefilter("error", pd.errors.ParserWarning)
+    # Without index_col, rows longer than the header would become an index; with it they lose their end.
+    with _LONG_ROWS:
         try:
             df: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
         except pd.errors.ParserWarning:
             raise ValueError("some rows have more fields than the header") from None
     return df
+
+
+def _no_long_rows() -> AbstractContextManager[None]:
+    import pandas as pd
+
+    return warning_rule("error", "", pd.errors.ParserWarning)
+
+
+_LONG_ROWS = Shared(_no_long_rows)

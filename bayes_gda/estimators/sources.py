@@ -1,14 +1,17 @@
 """What `fit` takes: labels; and besides arrays a path, a table opened before, or Dask's collections."""
 
-import warnings
 from os import PathLike
 from typing import Any
 
+import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 
 from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.data.large.cluster import is_dask, open_cluster
-from bayes_gda.errors import DataError, InferenceWarning
+from bayes_gda.errors import DataError, warn_user
+from bayes_gda.processes.state import Shared, warning_rule
+
+_DOUBTS = Shared(lambda: warning_rule("ignore", "The number of unique classes", UserWarning))
 
 
 def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
@@ -43,9 +46,9 @@ def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
 
 
 def check_targets(y: Any) -> None:
-    """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, becomes one of ours."""
-    with warnings.catch_warnings(record=True) as told:
-        warnings.simplefilter("always")
+    """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, is said by us."""
+    with _DOUBTS:
         check_classification_targets(y)
-    for doubt in told:
-        warnings.warn(str(doubt.message), InferenceWarning, stacklevel=4)  # past `_validated` and `fit`, to the user
+    n, K = len(y), len(np.unique(y))
+    if 20 < n < 2 * K:
+        warn_user(f"`y` has {K} classes in {n} rows; a number that is to be predicted needs a regression instead.")

@@ -6,7 +6,6 @@ exactly. Second and third derivatives are differences of that gradient, of fourt
 agrees with them to 1e-11 (measured on LDA, QDA and softmax), but building its graph takes 3 to 14 s, and they 0.3 s.
 """
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -34,6 +33,7 @@ from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.priors import Seed
+from bayes_gda.processes.state import Shared, warning_rule
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,6 +47,11 @@ MODE = Mode(linker=VMLinker(use_cloop=False, c_thunks=False), optimizer="merge")
 STABLE = ("canonicalize", "stabilize", "local_check_parameter_to_ninf_switch")
 # Points evaluated in one call; bounds the memory of a model with many rows.
 BATCH = 500
+
+
+# PyMC compiles some initial points to C, and PyTensor then misses a C BLAS, which we do not use.
+NO_BLAS_NEEDED = Shared(lambda: warning_rule("ignore", "PyTensor could not link to a BLAS", UserWarning))
+_DOUBLES = Shared(lambda: pytensor.config.change_flags(floatX="float64"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,12 +82,10 @@ class ModelDensity:
         discrete = [rv.name for rv in model.free_RVs if rv.dtype.startswith(("int", "uint", "bool"))]
         if discrete:
             raise DataError(f"Laplace needs continuous variables; {', '.join(discrete)} is discrete. Use MCMC.")
-        with warnings.catch_warnings():
-            # PyMC compiles some initial points to C, and PyTensor then misses a C BLAS, which we do not use.
-            warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
+        with NO_BLAS_NEEDED:
             point = model.initial_point()
         raveled = DictToArrayBijection.map({v.name: point[v.name] for v in model.value_vars})
-        with pytensor.config.change_flags(floatX="float64"):
+        with _DOUBLES:
             outputs = [model.logp(), *model.replace_rvs_by_values(model.unobserved_RVs)]
             (log_p, *variables), w = join_nonshared_inputs(point, outputs, model.value_vars)
             log_p = rewrite_graph(log_p, include=STABLE)

@@ -9,7 +9,6 @@
 It knows no model: what it needs of one is a `Family`.
 """
 
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -27,6 +26,7 @@ from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.methods.verdict import SAMPLE, Propagation, Verdict
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.processes.state import Shared, warning_rule
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,6 +47,8 @@ WEIGHED_DIM = 64
 EXACT = "The prior is conjugate: nothing is approximated."
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
 SAMPLE_PART = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."
+
+_UNSAID = Shared(lambda: warning_rule("ignore", "", InferenceWarning))
 
 # Opens a stage of the work by its name, such as a clock's.
 Stage = Callable[[str], AbstractContextManager[Any]]
@@ -328,9 +330,7 @@ def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
     from bayes_gda.methods.diagnostics import diagnose
 
     family = before.family
-    with warnings.catch_warnings():
-        if quiet:  # what it has to say is in the diagnosis
-            warnings.simplefilter("ignore", InferenceWarning)
+    with _UNSAID if quiet else nullcontext():  # what it has to say is in the diagnosis
         start = before.gaussian if before.propagated is None else before.propagated.gaussian
         model, tree = family.sample(settings, start)
         pair = family.sampled_evidence(model, tree["posterior"].sizes["chain"]) if family.proper else (np.nan, np.nan)

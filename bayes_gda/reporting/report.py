@@ -11,7 +11,6 @@ It is built beside `out` and put in its place when it is whole: a failure leaves
 import io
 import json
 import os
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_size
 from bayes_gda.errors import StoreError
 from bayes_gda.linalg import one_blas_thread
-from bayes_gda.processes import run_chains
+from bayes_gda.processes.chains import Start, preferred_start, run_chains
 from bayes_gda.reporting.analysis.analysis import Analysis, analyse
 from bayes_gda.reporting.analysis.conclusions import conclude
 from bayes_gda.reporting.analysis.settings import ReportSettings
@@ -140,10 +139,12 @@ def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str
         report(1, 0)
         return lines
 
-    with one_blas_thread(), warnings.catch_warnings():
-        # Matplotlib draws in one thread, and BLAS is held to one: a fork is safe.
-        warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
-        drawn = {line["name"]: line for lines in run_chains(draw, PARTS, iterations=1) for line in lines}
+    # A new interpreter would import for longer than the figures take to draw.
+    start: Start = "fork" if preferred_start() == "fork" else "here"
+    # Matplotlib draws in one thread, and BLAS is held to one: a fork is safe.
+    with one_blas_thread():
+        parts = run_chains(draw, PARTS, iterations=1, start=start)
+    drawn = {line["name"]: line for lines in parts for line in lines}
     numbers["figures"] = [drawn[figure.name] for figure in planned]
     return {figure.name: (folder / f"{figure.name}.svg").read_bytes() for figure in planned}
 

@@ -7,6 +7,7 @@ import sys
 import time
 
 import pytest
+from running import children, end, is_alive, started, wait_until
 
 COMMAND = [sys.executable, "-m", "bayes_gda.cli"]
 HEAVY = {"numpy", "pandas", "scipy", "sklearn", "pymc", "matplotlib", "xarray", "arviz"}
@@ -49,19 +50,16 @@ def test_exit_codes_and_streams():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGPIPE")
 def test_a_reader_that_goes_away_is_no_error():
-    process = subprocess.Popen(
-        [*COMMAND, "simulate", "--n", "200000"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline() == "x1,x2,class\n"
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait(timeout=60) == 141
+    with started("from bayes_gda.cli import main; main()", "simulate", "--n", "200000") as process:
+        assert process.stdout.readline() == "x1,x2,class\n"
+        process.stdout.close()
+        process.stdout = None
+        assert process.stderr.read() == ""
+        assert process.wait(timeout=60) == 141
 
 
 SLOW = """
 import signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
 import bayes_gda.estimators.gaussian as g
 def fit(self, X, y):
     print("ready", flush=True)
@@ -76,17 +74,43 @@ main()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for one process")
-@pytest.mark.parametrize("answer", ["return self", pytest.param("raise", marks=pytest.mark.slow)])  # samplers return
-def test_ctrl_c_writes_nothing(tmp_path, answer):
+@pytest.mark.parametrize(
+    ("number", "answer", "words"),
+    [
+        (signal.SIGINT, "return self", "Interrupted"),  # samplers return
+        pytest.param(signal.SIGINT, "raise", "Interrupted", marks=pytest.mark.slow),
+        (signal.SIGTERM, "return self", "Terminated"),
+        (signal.SIGHUP, "raise", "The terminal went away"),
+    ],
+)
+def test_a_signal_that_asks_for_an_end_writes_nothing(tmp_path, number, answer, words):
     args = ["fit", "example:iris", "-m", "lda", "-o", str(tmp_path / "m.nc")]
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW.format(answer=answer), *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "Interrupted; nothing was written.\n")
+    with started(SLOW.format(answer=answer), *args) as process:
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (128 + number, "", f"{words}; nothing was written.\n")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("command", ["fit", "report"])
+def test_a_command_that_is_ended_while_it_samples_leaves_no_chain(tmp_path, command, number):
+    more = ["-m", "logistic", "--inference", "mcmc", "--draws", "2000000", "--chains", "2"]
+    if command == "report":
+        more = ["--models", "logistic", "--draws", "2000000", "--chains", "2"]
+    with started(
+        "from bayes_gda.cli import main; main()", command, "example:pima", *more, "-o", str(tmp_path / "o")
+    ) as p:
+        assert wait_until(lambda: len(children(p.pid)) == 2, 60)
+        chains = children(p.pid)
+        try:
+            time.sleep(1)
+            p.send_signal(number)
+            assert p.wait(timeout=60) == (143 if number == signal.SIGTERM else -9)
+            assert wait_until(lambda: not any(map(is_alive, chains)))
+        finally:
+            end(chains)
     assert not list(tmp_path.iterdir())

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import queue
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,10 +27,13 @@ from bayes_gda.data.large.partitions import Arrays, Files, Frames, Parts, frames
 from bayes_gda.data.large.reading import row_groups
 from bayes_gda.errors import BayesGDAError, ClusterError, DataError, MissingDependencyError
 from bayes_gda.missing import Complete
+from bayes_gda.processes.state import Shared, warning_rule
 
 # A `distributed.Client`, most of whose methods have no types.
 type Client = Any
 
+# A graph of 10⁴ partitions has some megabytes; there is nothing the user could do about it.
+_LARGE_GRAPH = Shared(lambda: warning_rule("ignore", "Sending large graph", UserWarning))
 # Sums added by one task: a few levels for any number of partitions, and no worker holds more than so many at once.
 FAN_IN = 16
 # A read over the network may fail once or twice by chance. Lost workers are not counted here but by Dask, which gives
@@ -249,9 +251,7 @@ def _submit(client: Client, parts: list[Any], work: Work[Any], first: list[int],
     level = [several(leaves[i : i + FAN_IN]) for i in range(0, len(leaves), FAN_IN)]
     while len(level) > 1:
         level = [several(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
-    with warnings.catch_warnings():
-        # A graph of 10⁴ partitions has some megabytes; there is nothing the user could do about it.
-        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+    with _LARGE_GRAPH:
         return list(client.compute([*leaves, level[0]], retries=RETRIES))
 
 

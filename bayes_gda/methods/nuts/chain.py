@@ -14,13 +14,17 @@ from pytensor.graph.op import Op
 from pytensor.link.vm import VMLinker
 
 from bayes_gda.checks import Floats
-from bayes_gda.processes import Report
+from bayes_gda.processes.state import Shared
+from bayes_gda.processes.work import Report
 
 if TYPE_CHECKING:
     import xarray as xr
 
 # The graph is one node, so no time is spent on rewriting it, and there is nothing to compile.
 MODE = Mode(linker=VMLinker(use_cloop=False, c_thunks=False), optimizer="fast_compile")
+
+# PyTensor's flags are those of the whole process.
+_ONE_NODE = Shared(lambda: pytensor.config.change_flags(mode=MODE, floatX="float64"))
 
 ValueAndGradient = Callable[[Floats], tuple[Floats, Floats]]
 
@@ -59,7 +63,7 @@ class Chain:
 
 def nuts_step(function: ValueAndGradient, start: Floats, potential: Any) -> pm.NUTS:
     """Return the NUTS step of a model of one vector, whose density is the function."""
-    with pytensor.config.change_flags(mode=MODE, floatX="float64"), pm.Model() as fused:
+    with _ONE_NODE, pm.Model() as fused:
         theta = pm.Flat("theta", shape=len(start))
         pm.Potential("density", FusedDensity(function)(theta)[0])
         nuts = pm.NUTS(potential=potential, model=fused, initial_point={"theta": start})
@@ -80,7 +84,7 @@ def sample_chain(nuts: pm.NUTS, start: Floats, seed: int, tune: int, draws: int,
         report(draw.draw_idx + 1, divergences)
 
     try:
-        with pytensor.config.change_flags(mode=MODE, floatX="float64"):
+        with _ONE_NODE:
             tree = pm.sample(
                 draws,
                 tune=tune,

@@ -11,10 +11,8 @@ The draws are mapped back to the model's own variables and labelled as every oth
 """
 
 import importlib.util
-import logging
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,12 +29,14 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import ConvergenceError, DataError, MissingDependencyError
 from bayes_gda.linalg import one_blas_thread
-from bayes_gda.methods.adapter import ModelDensity
+from bayes_gda.methods.adapter import NO_BLAS_NEEDED, ModelDensity
 from bayes_gda.methods.adapter import laplace as graph_laplace
 from bayes_gda.methods.density import COORDINATES, Density
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.nuts.chain import Chain, ValueAndGradient, longest, nuts_step, sample_chain
-from bayes_gda.processes import Report, run_chains
+from bayes_gda.processes.chains import run_chains
+from bayes_gda.processes.state import Shared, quiet_logger
+from bayes_gda.processes.work import Report
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -129,10 +129,11 @@ class _Run:
             starts = _starts(function, start, shape, self.chains, rng)
             seeds = rng.integers(2**31, size=self.chains)
             nuts = nuts_step(function, starts[0], _potential(start, shape))
-            ready = time.perf_counter()
+            ready, draws = time.perf_counter(), self.draws
 
             def work(chain: int, report: Report) -> Chain:
-                return sample_chain(nuts, starts[chain], int(seeds[chain]), tune, self.draws, report)
+                with one_blas_thread(), _quiet():  # also where this is a process of its own
+                    return sample_chain(nuts, starts[chain], int(seeds[chain]), tune, draws, report)
 
             results = run_chains(work, self.chains, iterations=tune + self.draws, cores=self.cores, shown=self.shown)
         sampled = longest(results)
@@ -234,18 +235,12 @@ def _check(draws: int, chains: int, sampler: str) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep PyMC's and PyTensor's remarks from the user: what matters of them is in the diagnostics."""
-    logger = logging.getLogger("pymc")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        # A trajectory that flies off overflows on its way, and is counted as a divergence.
-        with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            warnings.filterwarnings("ignore", message="PyTensor could not link to a BLAS")
-            # Our worker threads have ended, and BLAS is held to one: a fork is safe.
-            warnings.filterwarnings("ignore", message=".*multi-threaded, use of fork", category=DeprecationWarning)
-            yield
-    finally:
-        logger.setLevel(level)
+    # A trajectory that flies off overflows on its way, and is counted as a divergence.
+    with _LOGGER, NO_BLAS_NEEDED, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        yield
+
+
+_LOGGER = Shared(lambda: quiet_logger("pymc"))
 
 
 def _starts(

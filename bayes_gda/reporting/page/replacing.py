@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bayes_gda.errors import StoreError
+from bayes_gda.processes.signals import cleared_on_termination
 
 # <fcntl.h>: names are relative to the folder we are in. <linux/fs.h> and <sys/stdio.h>: exchange them.
 _AT_FDCWD, _EXCHANGE = -100, 2
@@ -23,6 +24,11 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 def replaced(folder: Path) -> Iterator[Path]:
     """Give a new folder to write to, which takes the place of `folder` at the end, if nothing was raised."""
     target = folder.absolute()
+    with cleared_on_termination():
+        yield from _drafted(folder, target)
+
+
+def _drafted(folder: Path, target: Path) -> Iterator[Path]:
     room: Path | None = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

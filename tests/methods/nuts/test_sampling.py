@@ -250,7 +250,9 @@ def test_progress_is_silent_unless_asked_for(capfd):
 @pytest.mark.parametrize("cores", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_an_interruption_returns_what_was_sampled(cores):
     script = f"""
-        import os, signal, threading, time
+        import os, signal
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests run in the background
+        import threading, time
         from bayes_gda import load_example, sample
         from bayes_gda.models import naive
         model = naive.build(load_example("iris"))

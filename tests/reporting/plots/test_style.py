@@ -14,7 +14,7 @@ from reporting.plots import scenes
 from reporting.plots.scenes import EACH, LATER, SCENES, scene, texts
 
 from bayes_gda.errors import DataError
-from bayes_gda.processes import run_chains
+from bayes_gda.processes.chains import run_chains
 from bayes_gda.reporting import plots
 from bayes_gda.reporting.page.rendering import data_uri
 from bayes_gda.reporting.plots import style
