@@ -181,6 +181,64 @@ class Projection:
         return np.argmin(distance - 2 * np.log(self.pi), axis=1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanSubspace:
+    """The subspace that the differences of sphered class means span, with the matrices that project to it.
+
+        W = [μ₂ − μ₁, …, μ_K − μ₁],   P = WW⁺,   W = UDVᵀ,   R = UᵀP
+
+    P is the orthogonal projection onto the columns of W. U turns their span to the first coordinate axes, so that R x
+    has the coordinates of the projection in its first r entries and zeros below. W⁺ is the pseudoinverse, which equals
+    (WᵀW)⁻¹Wᵀ only if the means are in general position; if they are not, r < K − 1.
+
+    Parameters
+    ----------
+    W
+        (d, K−1) differences of the means to that of the first class.
+    P
+        (d, d) orthogonal projection: symmetric, PP = P, PW = W.
+    R
+        (d, d) projection, then the turn; rows r, r + 1, … are zero.
+    rank
+        Dimension r of the subspace.
+    """
+
+    W: Floats
+    P: Floats
+    R: Floats
+    rank: int
+
+    def __call__(self, X: Floats) -> Floats:
+        """Return the coordinates (n, r) of sphered rows (n, d) in the subspace, relative to the origin."""
+        out: Floats = X @ self.R[: self.rank].T
+        return out
+
+
+def mean_subspace(mu: Floats) -> MeanSubspace:
+    """Return the subspace that class means differ in, with its projection matrices P and R.
+
+    Distances to the class means within it decide as distances in all d dimensions do: what P removes of a row adds the
+    same to its distances from all means. The signs of the columns of U, which no decomposition fixes, are those that
+    make each column's largest entry positive.
+
+    Parameters
+    ----------
+    mu
+        (K, d) means of sphered classes, as `Gaussians.sphere` returns them; K ≥ 2.
+    """
+    if mu.ndim != 2 or len(mu) < 2:
+        raise DataError(f"`mu` must be (K, d) with at least 2 class means; got shape {mu.shape}.")
+    W = (mu[1:] - mu[0]).T
+    U, size, _ = np.linalg.svd(W)
+    rank = int((size > max(W.shape) * np.finfo(float).eps * size[0]).sum())
+    basis = U[:, :rank]
+    basis = basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(rank)])
+    # WW⁺ = U_r U_rᵀ, and UᵀP keeps the rows of U_r alone
+    R = np.zeros((len(W), len(W)))
+    R[:rank] = basis.T
+    return MeanSubspace(W, basis @ basis.T, R, rank)
+
+
 def plug_in_lda(moments: Moments, *, unbiased: bool = False) -> Gaussians:
     """Estimate LDA: π = n_k/n, μ = x̄_k, Σ = Σ_k S_k / n, or / (n − K) if `unbiased`.
 

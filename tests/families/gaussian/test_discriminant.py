@@ -10,7 +10,13 @@ from bayes_gda.data.examples import EXAMPLE_TRUTHS, load_example, load_example_s
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
-from bayes_gda.families.gaussian.discriminant import Gaussians, plug_in_lda, plug_in_naive, plug_in_qda
+from bayes_gda.families.gaussian.discriminant import (
+    Gaussians,
+    mean_subspace,
+    plug_in_lda,
+    plug_in_naive,
+    plug_in_qda,
+)
 
 PLUG_IN = {"lda": plug_in_lda, "qda": plug_in_qda, "naive": plug_in_naive}
 
@@ -202,6 +208,59 @@ def test_lda_in_the_augmented_space_has_a_quadratic_boundary():
         "quadratic": np.mean(plug_in_qda(moments_of(data)).log_joint(data.X).argmax(1) != data.y),
     }
     assert errors["augmented"] <= min(errors["linear"], errors["quadratic"]) + 0.01
+
+
+# ── the projection matrices of the textbook ───────────────────────────────────────────────────────────────────────────
+
+
+def test_projection_matrices_are_those_of_the_textbook():
+    """P = WW⁺ = W(WᵀW)⁻¹Wᵀ = UD(DᵀD)⁻¹DᵀUᵀ and R = UᵀP, for the three means in three dimensions."""
+    mu = EXAMPLE_TRUTHS["three-spheres"].mu
+    space = mean_subspace(mu)
+    W = np.column_stack([mu[1] - mu[0], mu[2] - mu[0]])
+    np.testing.assert_array_equal(space.W, W)
+    np.testing.assert_allclose(space.P, W @ np.linalg.pinv(W), atol=1e-14)
+    np.testing.assert_allclose(space.P, W @ np.linalg.inv(W.T @ W) @ W.T, atol=1e-14)
+    U, size, _ = np.linalg.svd(W)
+    D = np.zeros((3, 2))
+    np.fill_diagonal(D, size)
+    np.testing.assert_allclose(space.P, U @ D @ np.linalg.inv(D.T @ D) @ D.T @ U.T, atol=1e-14)
+    # Signs of the columns of U are free, so rows of R agree up to theirs.
+    np.testing.assert_allclose(np.abs(space.R), np.abs(U.T @ space.P), atol=1e-14)
+    np.testing.assert_array_equal(space.R[2], 0)
+    # worked by hand: the normal of the plane is (μ₂−μ₁)×(μ₃−μ₁) ∝ (−8, 1, −1), and P = I − nnᵀ/|n|²
+    n = np.array([-8.0, 1.0, -1.0])
+    np.testing.assert_allclose(space.P, np.eye(3) - np.outer(n, n) / 66, atol=1e-14)
+
+
+def test_projection_to_the_means_keeps_every_decision():
+    data = load_example("wine")
+    model = plug_in_lda(moments_of(data))
+    X, mu = model.sphere(data.X), model.sphere(model.mu)
+    space = mean_subspace(mu)
+    assert space.rank == 2
+    Z, centres = space(X), space(mu)
+    distance = ((Z[:, None] - centres) ** 2).sum(axis=2)
+    whole = model.mahalanobis(data.X)
+    # the same constant is lost from all three distances of a row
+    np.testing.assert_allclose(distance - distance[:, :1], whole - whole[:, :1], atol=1e-6)
+    np.testing.assert_array_equal((distance - 2 * np.log(model.pi)).argmin(1), model.log_joint(data.X).argmax(1))
+    # the same plane as the discriminant directions, which are turned within it
+    directions = model.projection()
+    np.testing.assert_allclose(
+        np.linalg.norm(centres[:, None] - centres, axis=2),
+        np.linalg.norm(directions.means[:, None] - directions.means, axis=2),
+    )
+
+
+def test_means_on_a_line_span_a_line():
+    """Where WᵀW has no inverse the pseudoinverse still projects."""
+    space = mean_subspace(np.array([[0.0, 0, 1], [1, 2, 1], [2, 4, 1], [-3, -6, 1]]))
+    assert space.rank == 1
+    np.testing.assert_allclose(space.P, np.outer([1, 2, 0], [1, 2, 0]) / 5, atol=1e-15)
+    np.testing.assert_allclose(space(np.array([[1.0, 2, 7]])), [[np.sqrt(5)]])
+    with pytest.raises(DataError, match="at least 2 class means"):
+        mean_subspace(np.array([1.0, 2.0]))
 
 
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
