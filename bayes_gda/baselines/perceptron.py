@@ -46,6 +46,8 @@ class Perceptron(LinearClassifier):
         Whether an online epoch takes the rows in a new random order.
     random_state
         Seed of the order.
+    record
+        Whether to keep the weights after each correction, in `path_`.
 
     Attributes
     ----------
@@ -60,10 +62,14 @@ class Perceptron(LinearClassifier):
     n_iter_, learning_curve_
         Epochs, and a table of them: `loss` (the mean of max(0, −y wᵀφ), summed over classes), `errors` (rows
         misclassified) and `mistakes` (corrections) of each, for the weights at its end.
+    path_
+        With `record`, for each row of `coef_` the weights (T, d + 1) before and after each correction, intercepts
+        first; the first are zero.
     """
 
     separable_: bool
     mistakes_: int
+    path_: list[Floats]
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class Perceptron(LinearClassifier):
         max_epochs: int = 1000,
         shuffle: bool = True,
         random_state: Any = None,
+        record: bool = False,
     ) -> None:
         self.online = online
         self.step = step
@@ -81,6 +88,7 @@ class Perceptron(LinearClassifier):
         self.max_epochs = max_epochs
         self.shuffle = shuffle
         self.random_state = random_state
+        self.record = record
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from rows X (n, d) and labels y (n,); warns if no separating hyperplane was found."""
@@ -90,7 +98,7 @@ class Perceptron(LinearClassifier):
             rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
         steps, epochs = Steps.of(self.step), whole("max_epochs", self.max_epochs)
         rng = check_random_state(self.random_state)
-        units = [_Unit(signs[:, None] * rows, steps) for signs in training.signs]
+        units = [_Unit(signs[:, None] * rows, steps, [] if self.record else None) for signs in training.signs]
         curve = []
         for epoch in range(1, epochs + 1):
             before = sum(unit.t for unit in units)
@@ -116,6 +124,8 @@ class Perceptron(LinearClassifier):
         self._store(np.stack([unit.best for unit in units]), curve, converged=all(unit.separated for unit in units))
         self.mistakes_ = sum(unit.t for unit in units)
         self.separable_ = self.converged_
+        if self.record:
+            self.path_ = [np.array([np.zeros_like(unit.w), *(unit.path or [])]) for unit in units]
         if not self.converged_:
             self._warn(self._reason(units, steps))
         return self
@@ -160,10 +170,13 @@ class _Unit:
         (n, m) signed rows y_i φ_i: all is well where S w > 0.
     steps
         Sizes of the corrections.
+    path
+        List that takes the weights after each correction; None to keep none.
     """
 
     S: Floats
     steps: Steps
+    path: list[Floats] | None = None
     w: Floats = field(init=False)  # current weights
     t: int = 0  # corrections so far
     best: Floats = field(init=False)  # the pocket
@@ -207,6 +220,8 @@ class _Unit:
         self.w = self.w + self.steps(self.t) * direction
         self.t += 1
         self.run = 0
+        if self.path is not None:
+            self.path.append(self.w)
 
     def ratchet(self) -> None:
         """Count the errors if the run of right answers is the longest so far: promising, and rare enough to afford."""

@@ -211,3 +211,21 @@ def test_bad_arguments_are_named():
         Perceptron(step=-1).fit(X, y)
     with pytest.raises(DataError, match="`y` has one class only, 7; a classifier needs at least 2 classes"):
         Perceptron().fit(X, [7, 7, 7, 7])
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_the_recorded_path_is_made_of_corrections(online):
+    X, y = np.array([[1.0, 1.0], [0.5, 3.0], [2.0, 2.0]]), np.array([1, 1, 0])  # the notes' three examples
+    model = Perceptron(online=online, shuffle=False, record=True).fit(X, y)
+    [path] = model.path_
+    assert len(path) == model.mistakes_ + 1
+    np.testing.assert_array_equal(path[0], 0)
+    np.testing.assert_array_equal(path[-1], [model.intercept_[0], *model.coef_[0]])
+    S = signed(X, y)
+    for before, step in zip(path, np.diff(path, axis=0), strict=False):
+        wrong = S[S @ before <= 0]
+        expected = wrong if online else wrong.sum(axis=0, keepdims=True)
+        assert (expected == step).all(axis=1).any()
+    if online:
+        np.testing.assert_array_equal(path[-1], textbook(S, 1000)[0])
+    assert not hasattr(Perceptron().fit(X, y), "path_")

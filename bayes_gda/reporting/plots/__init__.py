@@ -9,6 +9,7 @@ calibration    plot_reliability, plot_thresholds, plot_costs, plot_decisions
 comparison     plot_pareto_k, plot_models, plot_sensitivity
 continuum      plot_continuum
 style          Plot, save
+textbook       the figures of the textbook, in a folder of their own
 """
 
 from bayes_gda.reporting.plots.calibration import plot_costs, plot_decisions, plot_reliability, plot_thresholds

@@ -26,6 +26,7 @@ from reporting.plots.fits import (
 
 from bayes_gda.prediction.decisions import decide
 from bayes_gda.reporting import plots
+from bayes_gda.reporting.plots import textbook
 from bayes_gda.reporting.plots.plane import feature_plane
 
 # ── Scenes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -41,6 +42,17 @@ def interval_plot(name, y=True):
 def on(plot, *names):
     """Scenes of one plot, by the data that it is made of."""
     return {f"{plot}-{name}": lambda name=name: MAKE[plot](name) for name in names}
+
+
+def perceptron_path():
+    """The path of the fixed-increment perceptron on the notes' three examples."""
+    X, signs, path = np.array([[1.0, 1.0], [0.5, 3.0], [2.0, 2.0]]), np.array([1, 1, -1]), [np.zeros(3)]
+    S = signs[:, None] * np.column_stack([np.ones(3), X])
+    while (S @ path[-1] <= 0).any():
+        for s in S:
+            if s @ path[-1] <= 0:
+                path.append(path[-1] + s)
+    return np.array(path), X, signs
 
 
 MAKE = {
@@ -105,6 +117,12 @@ SCENES = {
     "continuum-one-feature": lambda: plots.plot_continuum(continuum("pima", 1)),
     "sensitivity": lambda: plots.plot_sensitivity(sensitivity()),
     "sensitivity-parameters": lambda: plots.plot_sensitivity(sensitivity(False)),
+    **{
+        f"textbook-{name.removeprefix('plot_')}": getattr(textbook, name)
+        for name in textbook.__all__
+        if name != "plot_perceptron_path"
+    },
+    "textbook-perceptron_path": lambda: textbook.plot_perceptron_path(*perceptron_path()),
 }
 # Drawing all of them takes a minute; these have a sibling that is drawn each time, with as much text or more.
 LATER = {
@@ -151,7 +169,7 @@ def texts(figure):
     renderer = FigureCanvasAgg(figure).get_renderer()
     unseen = set()
     for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
+        for axis in (axes.xaxis, axes.yaxis, *([axes.zaxis] if axes.name == "3d" else [])):
             low, high = sorted(axis.get_view_interval())
             slack = 1e-9 * (high - low)
             for tick in axis.get_major_ticks() + axis.get_minor_ticks():
