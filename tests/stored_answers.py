@@ -4,16 +4,18 @@ import numpy as np
 
 
 def answers(model, X):
-    """Return predictions, intervals, decisions, draws and tables."""
+    """Return predictions, their errors, intervals, decisions, draws and tables."""
     K = len(model.classes_)
     decisions = model.decide(X, 1 - np.eye(K), reject_cost=0.2)
-    split = model.uncertainty(X)
+    split, trust = model.uncertainty(X), model.trust_for(X)
     P, error = model.predict_proba(X, return_std_error=True)
     out = {
         "proba": P,
         "error": error,
         "log_proba": model.predict_log_proba(X, class_prior=np.full(K, 1 / K)),
         "interval": model.predict_interval(X),
+        "trust": np.column_stack([trust.approximation, trust.monte_carlo, trust.link]),
+        "verdict": trust.verdict,
         "labels": model.predict(X).astype(str),
         "total": split.total,
         "epistemic": split.epistemic,

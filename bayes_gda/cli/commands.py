@@ -202,6 +202,7 @@ def predict(
     ] = "error",
     novel: o.Novel = None,
     worth: o.Worth = False,
+    trust: o.Trust = False,
     json: o.Json = False,
 ) -> None:
     """Predict the rows of NEW: class, probabilities with credible intervals, and decisions under costs.
@@ -226,7 +227,7 @@ def predict(
     encoding = rows.model_encoding(estimator, load_encoding(model))
     costs = None if cost is None else _costs(cost, estimator.classes_.tolist())
     frame = read_new_rows(new, encoding)
-    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing, novel, worth)
+    options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing, novel, worth, trust)
     with outputs.progress("Predicting") as advance:
         table = rows.predict_rows(estimator, encoding, frame, options, advance)
     counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}

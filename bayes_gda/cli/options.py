@@ -202,6 +202,14 @@ Worth = Annotated[
         "costs or, without --cost, in error rate. For lda, qda, naive, with --missing use.",
     ),
 ]
+Trust = Annotated[
+    bool,
+    typer.Option(
+        "--trust",
+        help="Add a `verdict` on each row and how far its probabilities may be off, `error`, with its parts: "
+        "`approximation_error` of the posterior, `monte_carlo_error` (a standard error) of draws, `link_error`.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Rows = Annotated[
     str | None,

@@ -41,6 +41,8 @@ class PredictOptions:
         Rate of false alarms among rows called novel; None calls none.
     worth
         Whether to say which missing feature to measure next.
+    trust
+        Whether to say how far the probabilities of each row may be off.
     """
 
     prob: float
@@ -49,6 +51,7 @@ class PredictOptions:
     missing: str
     novel: float | None = None
     worth: bool = False
+    trust: bool = False
 
 
 def model_encoding(estimator: BayesianClassifier, stored: Encoding | None) -> Encoding:
@@ -63,7 +66,8 @@ def predict_rows(
 
     Columns: `row`, those to keep, `prediction`, `p[class]`, `low[class]` and `high[class]` of each class; with costs
     also `decision`, `expected_loss`, `probability_optimal` (that the decision is the best under the posterior) and
-    `value_of_information`; if asked for, `novel` and `tail_probability`, and `measure_next` and `gain`.
+    `value_of_information`; if asked for, `verdict`, `error`, `approximation_error`, `monte_carlo_error` and
+    `link_error`, `novel` and `tail_probability`, and `measure_next` and `gain`.
 
     Parameters
     ----------
@@ -172,6 +176,8 @@ def _answer(estimator: BayesianClassifier, X: Any, P: Floats, options: PredictOp
         out["expected_loss"] = made.loss
         out["probability_optimal"] = made.probability_optimal[chosen]
         out["value_of_information"] = made.value_of_information
+    if options.trust:
+        out |= estimator.trust_for(X).columns
     return out
 
 

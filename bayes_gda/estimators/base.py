@@ -20,12 +20,14 @@ from bayes_gda.estimators.summaries import fitted_html, summary_table, warn_of_e
 from bayes_gda.families.base import Family
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.ladder import Fit, fit
+from bayes_gda.methods.row_verdicts import judge_rows
 from bayes_gda.methods.settings import Settings, seed_of
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel
 from bayes_gda.prediction.monte_carlo import judge_errors, probabilities
+from bayes_gda.prediction.row_errors import RowTrust
 from bayes_gda.prediction.shift import ClassPriorEstimate
 
 if TYPE_CHECKING:
@@ -253,10 +255,16 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         warn_of_errors(self, judge_errors(error, self.tolerance, "predicted"))
         return P
 
+    def trust_for(self, X: Any) -> RowTrust:
+        """Return how far the probabilities of rows X (n, d) may be off by each cause, and a verdict on each row.
+
+        `trust_` is of the training rows; these may lie far outside them.
+        """
+        return judge_rows(self.model_, self.trust_, self._checked(X), self.tolerance)
+
     def predict_log_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
         """Return the logarithms (n, K) of `predict_proba`, accurate also where a probability is tiny."""
-        rows = self._checked(X)
-        return self.model_.log_probabilities(rows, class_prior)
+        return self.model_.log_probabilities(self._checked(X), class_prior)
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> Floats:
         """Return the central credible intervals (n, K, 2) of p(y=k | x, θ) under the posterior of θ.

@@ -106,7 +106,9 @@ def model_loo(
         variables = model.draw_variables(min(size, most), random_seed=random_seed)
     else:
         step = -(-len(importance.draws) // most)  # every step-th of independent draws
-        variables = model.variables_of(importance.draws[::step])
+        at = model.variables_of(importance.draws[::step])
+        assert at is not None
+        variables = at
         log_weights = importance.log_weights[::step]
     left, full, k, threshold = take_out(lambda rows: model.log_terms(variables, X[rows]), y, "model", log_weights)
     again = rank_bad(k, threshold)

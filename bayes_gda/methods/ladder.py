@@ -84,10 +84,13 @@ class Propagated:
         The approximation.
     evidence
         How far Laplace's is from it, and it from the posterior.
+    certificate
+        What a fitted model of the family keeps of it to judge new rows; None if nothing.
     """
 
     gaussian: GaussianPosterior
     evidence: Propagation
+    certificate: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -278,7 +281,7 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
     verdict = _judge(family, gaussian, better, settings) if weighed else _unweighed("")
     if verdict.verdict == "needs-mcmc" and not family.can_sample:
         verdict = replace(verdict, next_step=SAMPLE_PART)
-    found, models = verdict.importance, {}
+    found, models = verdict.importance, dict[str, FittedModel]()
     evidence = {"laplace": (gaussian.log_evidence, np.nan)}
     if better is not None:
         evidence["ep"] = (better.evidence.log_evidence, better.evidence.log_evidence_error)
@@ -294,6 +297,8 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
         models["ep"] = family.from_propagated(better.gaussian, settings)
     if every or chosen == "laplace":
         models["laplace"] = family.from_gaussian(gaussian, settings)
+    if better is not None:
+        models = {name: family.certified(model, better) for name, model in models.items()}
     if every and (w := family.skewed(gaussian, settings.size, settings.random_seed)) is not None:
         models["skew-modal"] = family.from_coordinates(w)
     if found is not None and (corrected or (every and verdict.verdict == "trusted")):

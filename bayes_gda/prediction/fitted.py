@@ -27,6 +27,9 @@ from bayes_gda.prediction.normalised import generative_draws
 from bayes_gda.prediction.shift import log_share_ratio
 from bayes_gda.priors import Seed
 
+if TYPE_CHECKING:
+    from bayes_gda.prediction.row_errors import RowErrors
+
 # Batches of draws whose means tell the error of the mean of all. 50 of them know a standard error to 10 %; of 4000
 # draws each has 80, so that chains whose draws are correlated over 10 of them have their error understated by 6 %.
 BATCHES = 50
@@ -96,9 +99,12 @@ class FittedModel:
         """Draw the parameters, `{name: (size, …)}`."""
         raise NotImplementedError
 
-    def variables_of(self, W: Floats) -> dict[str, Floats]:
-        """Return the parameters (S, …) at points W (S, dim) of the model's unconstrained coordinates."""
-        raise NotImplementedError
+    def variables_of(self, W: Floats) -> dict[str, Floats] | None:
+        """Return the parameters (S, …) at points W (S, dim) of the model's unconstrained coordinates; None if unknown.
+
+        A model made of draws alone has left the way from coordinates to parameters to its family.
+        """
+        return None
 
     def log_terms(self, variables: Mapping[str, Floats], X: Floats) -> Floats:
         """Return log p(x, y=k | θ_s), or log p(y=k | x, θ_s) if x is not modelled, (S, n, K)."""
@@ -146,6 +152,16 @@ class FittedModel:
         Their mean by these shares is what `log_probabilities` normalises. None if predictions are closed forms.
         """
         return None
+
+    # ── How far a probability may be off ────────────────────────────────────────────────────────────────────────────
+
+    def approximation_errors(self, X: Floats) -> "RowErrors | None":
+        """Return the estimated errors of rows (n, d) that are due to an approximate posterior; None if unknown here."""
+        return None
+
+    def link_errors(self, X: Floats) -> Floats:
+        """Return the errors (n,) of an approximate link: none by default."""
+        return np.zeros(len(X))
 
     # ── Closed forms, where a model has them ────────────────────────────────────────────────────────────────────────
 

@@ -54,6 +54,9 @@ _COMMON: tuple[type, ...] = (
     Verdict,
 )
 
+# Fields that came after the first files of this format were written; where one is absent, its default is meant.
+_LATER = {"RegressionClassifier": frozenset({"certificate", "link"})}
+
 Arrays = dict[str, NDArray[Any]]
 
 # Labels may be text, truth values, whole numbers or floats; each kind of array holds Python values of these types.
@@ -226,7 +229,8 @@ def _decode_random_state(state: Any, where: str) -> np.random.RandomState:
 def _decode_dataclass(cls: type, parts: dict[str, Any], arrays: Mapping[str, NDArray[Any]], where: str) -> Any:
     # Names that the classes' own modules import for type checkers only.
     hints = get_type_hints(cls, localns={"Diagnosis": Diagnosis, "pd": pd})
-    names = [item.name for item in fields(cls) if item.init]
+    later = _LATER.get(cls.__name__, frozenset())
+    names = [item.name for item in fields(cls) if item.init and not (item.name in later and item.name not in parts)]
     if set(parts) != set(names):
         wrong = ", ".join(sorted(set(parts) ^ set(names)))
         raise StoreError(f"`{where}` does not have the fields of {cls.__name__}: {wrong}.")

@@ -1,7 +1,7 @@
 """Values survive the way through JSON and arrays bit for bit; what is not on the list is refused by name."""
 
 import json
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianC
 from bayes_gda.families.gaussian.continuum import Grid
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.linear.classifier import RegressionClassifier
+from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor
@@ -81,6 +82,7 @@ NOISE = MonteCarlo(120, "training", 3, 0.0061, 0.01)
 PROPAGATED = Verdict(
     "trusted", "reason", "step", propagation=Propagation(TRUST.shift, 1e-3, 0.1 / 3, 0.01, -12.5, 1 / 30, 7)
 )
+CERTIFICATE = RowCertificate(LAPLACE, LAPLACE, np.eye(3) / 3, np.eye(3) / 7, 0.1 / 3)
 OBJECTS = [
     NIW.default(MOMENTS),
     NIG.default(MOMENTS),
@@ -108,6 +110,8 @@ OBJECTS = [
         PHI, 3, False, True, np.array([0.4, 0.3, 0.3]), draws=np.ones((5, 6)) / 3, tau=np.arange(1.0, 6.0)
     ),
     COUNTS,
+    CERTIFICATE,
+    RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE, certificate=CERTIFICATE),
     Grid(pooling=(0.1, 0.9), diagonal=(0.0, 1.0)),
     AveragedClassifier(MOMENTS, np.ones(3), MOMENTS.scatter.sum(axis=0) / 150, Grid((0.1, 0.9))),
     DrawnModel("lda", 3, 4, np.array([0.4, 0.3, 0.3]), EXACT.draw(7, random_seed=1)),
@@ -118,6 +122,30 @@ OBJECTS = [
 @pytest.mark.parametrize("value", OBJECTS, ids=lambda value: type(value).__name__)
 def test_objects_come_back_bit_for_bit(value):
     assert same(round_trip(value), value)
+
+
+def test_fields_that_came_later_may_be_absent():
+    model = RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE, certificate=CERTIFICATE)
+    arrays = {}
+    node = encode(model, arrays, "model")
+    del node["fields"]["certificate"]
+    assert decode(node, arrays, "model").certificate is None
+    del node["fields"]["shares"]
+    with pytest.raises(StoreError, match="does not have the fields of RegressionClassifier: shares"):
+        decode(node, arrays, "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"gap": np.nan}, "`gap` must lie between 0 and 1"),
+        ({"third": np.eye(2)}, "two matrices"),
+        ({"covariance_change": np.full((3, 3), np.nan)}, "covariance_change"),
+    ],
+)
+def test_a_certificate_that_is_not_whole(change, words):
+    with pytest.raises(StoreError, match=words):
+        round_trip(replace(CERTIFICATE, **change))
 
 
 def test_every_type_on_the_list_is_tested():

@@ -210,7 +210,8 @@ def test_five_thousand_features(tmp_path):
     names = [f"a rather long name of a feature, number {j}" for j in range(5000)]
     phi = FeatureMap.fit(rng.standard_normal((5, 5000)), names)
     model = BayesianLogisticRegression(inference="laplace", **FEW).fit(X2, Y2)
-    model.model_ = replace(model.model_, features=phi, posterior=None, draws=rng.standard_normal((20, 5001)), tau=None)
+    drawn = {"posterior": None, "certificate": None, "draws": rng.standard_normal((20, 5001))}
+    model.model_ = replace(model.model_, features=phi, **drawn)
     model.features_, model.prior_, model.n_features_in_ = phi, Normal(scale=1.0), 5000
     model.save(tmp_path / "wide.nc")
     X = rng.standard_normal((3, 5000))

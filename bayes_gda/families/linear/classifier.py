@@ -14,11 +14,13 @@ from bayes_gda.checks import Floats, finite, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import StoreError
 from bayes_gda.families.linear import links, softmax_links
+from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.ep.sites import match
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel, check_source, choose_draws, in_batches
+from bayes_gda.prediction.row_errors import RowErrors
 from bayes_gda.prediction.shift import reweigh
 from bayes_gda.priors import Seed
 
@@ -45,6 +47,8 @@ class RegressionClassifier(FittedModel):
         (S,) draws of a hierarchical prior's scale that go with `draws`; None if the scale is fixed.
     cavities
         Whether `posterior` is that of expectation propagation, whose cavities leave a row out.
+    certificate
+        What new rows are judged by; None if the fit did not leave it.
     """
 
     features: FeatureMap
@@ -56,6 +60,7 @@ class RegressionClassifier(FittedModel):
     draws: Floats | None = None
     tau: Floats | None = None
     cavities: bool = False
+    certificate: RowCertificate | None = None
 
     def __post_init__(self) -> None:
         check_source(self.posterior, self.draws)
@@ -172,6 +177,18 @@ class RegressionClassifier(FittedModel):
         draws, Phi = self.draws, self.features(X)
         return in_batches(len(draws), lambda b: replace(self, draws=draws[b], tau=None)._of_draws(Phi))
 
+    def approximation_errors(self, X: Floats) -> RowErrors | None:
+        """Return the estimated errors of rows (n, d) by their certificate; None without one."""
+        if self.certificate is None or self.posterior is None:
+            return None
+        certificate, out = self.certificate, np.empty((2, len(X)))
+
+        def write(rows: slice) -> None:
+            out[:, rows] = certificate.errors(self.features(X[rows]))
+
+        for_blocks(write, len(X), len(self.features.names))
+        return RowErrors(out[int(self.cavities)], *out)
+
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
         """Return log p(y=k | x_i, D₋ᵢ) and log p(y=k | x_i, D) (n, 2) by expectation propagation; None without it.
 
@@ -251,5 +268,7 @@ class RegressionClassifier(FittedModel):
             if self.draws is None or self.tau.shape != (len(self.draws),):
                 raise StoreError("`tau` must have one entry for each draw of the weights.")
             positive("tau", self.tau, error=StoreError)
+        if self.certificate is not None and self.certificate.ep.mean.shape != (dim,):
+            raise StoreError(f"`certificate` must be one of {dim} weights; got {self.certificate.ep.mean.shape}.")
         if self.cavities and (self.posterior is None or not self.binary):
             raise StoreError("`cavities` must be false but for a Gaussian posterior of logistic regression.")

@@ -22,6 +22,7 @@ from bayes_gda.families.linear.assumptions import linear_assumptions
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity
 from bayes_gda.families.linear.ep.certificate import judge_laplace
+from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import (
     RegressionTarget,
@@ -75,7 +76,7 @@ class Linear(Family):
     estimator = "BayesianLogisticRegression"
     other_prior = "prior_scale=5.0"
     verdict_rows = 2000
-    stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior)
+    stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior, RowCertificate)
     binary: ClassVar[bool]
 
     @classmethod
@@ -275,6 +276,11 @@ class Linear(Family):
     def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model with the Gaussian of expectation propagation, which knows how to leave a row out."""
         return self._fitted(posterior=posterior, cavities=True)
+
+    def certified(self, model: FittedModel, better: Propagated) -> FittedModel:
+        """Return the model with the certificate of single rows."""
+        assert isinstance(model, RegressionClassifier)
+        return replace(model, certificate=better.certificate)
 
     def from_coordinates(self, w: Floats) -> FittedModel:
         """Return the model with draws of the weights, or of (log τ, z)."""

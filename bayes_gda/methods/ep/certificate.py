@@ -14,7 +14,7 @@ Both are sums over the rows. With r = max |u₃ᵢ|√vᵢ/τᵢ, neither can be
 """
 
 from collections.abc import Callable, Iterable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -35,8 +35,8 @@ Outcome = Literal["trusted", "corrected", "needs-mcmc"]
 type Blocks = Callable[[], Iterable[tuple[Floats, Floats, Floats]]]
 
 
-class Estimate(NamedTuple):
-    """Largest errors of probabilities, over the rows that were judged.
+class Estimate[T: (float, Floats)](NamedTuple):
+    """Estimated errors of probabilities: the largest over the rows that were judged, or those of each row.
 
     Parameters
     ----------
@@ -46,21 +46,24 @@ class Estimate(NamedTuple):
         Of EP.
     """
 
-    laplace: float
-    ep: float
+    laplace: T
+    ep: T
 
 
-def estimate_errors(gap: float, cert: float) -> Estimate:
+def estimate_errors[T: (float, Floats)](gap: T, cert: T, largest: T | None = None) -> Estimate[T]:
     """Return the estimated errors of Laplace and EP.
 
     Parameters
     ----------
     gap
-        max |p_Laplace − p_EP|.
+        |p_Laplace − p_EP|, the largest over rows or that of each row (n,).
     cert
-        max |p − p_EP| over p with the third cumulant, and with the change of variance as well.
+        |p − p_EP|, p with the third cumulant and with the change of variance as well.
+    largest
+        The largest gap, which says how good EP is, where `gap` is that of a row.
     """
-    ep = CERT_FACTOR * cert + min(GAP_FACTOR * gap, MOST_GAP) * gap
+    share = np.minimum(GAP_FACTOR * (gap if largest is None else largest), MOST_GAP)
+    ep = CERT_FACTOR * cert + share * gap
     return Estimate(gap + ep, ep)
 
 
@@ -86,48 +89,91 @@ def third_cumulants(rows: Floats, V: Floats, blocks: Blocks) -> Floats:
     return out
 
 
-def covariance_change(V: Floats, root: Floats, blocks: Blocks, *, pairs: int = SKETCH_PAIRS) -> Floats:
-    """Return the change of the covariance ΔV (m, m), from a sketch in O(nm·pairs).
+class Changes(NamedTuple):
+    """What the potential beyond the Gaussian changes.
 
-    For standard normal x, y: E[(ψᵢ·x)(ψᵢ·y)(ψⱼ·x)(ψⱼ·y)] = (ψᵢ·ψⱼ)², ψ = Rᵀφ. So with t = Σ u₃ᵢ(ψᵢ·x)(ψᵢ·y)ψᵢ the mean
-    of ttᵀ/2 over pairs (x, y) is the sum with i = j, whose terms are taken away pair by pair: they are the largest, and
-    so their noise goes with them.
+    Parameters
+    ----------
+    covariance
+        (m, m) ΔV, the change of the covariance.
+    third
+        (m, m) Q with |κ₃(a)| ≤ s²√(φᵀQφ) for every a = wᵀφ: Q = V Σᵢⱼ u₃ᵢu₃ⱼ Cov(aᵢ, aⱼ)²φᵢφⱼᵀ V. With ψ = Rᵀφ, V = RRᵀ,
+        and the tensor T = Σ u₃ᵢψᵢ⊗ψᵢ⊗ψᵢ, this is Cauchy and Schwarz's |T(ψ, ψ, ψ)| ≤ |ψ|²|T(ψ, ·, ·)|.
+    evidence
+        The change of the log evidence.
     """
-    m = len(V)
-    XY = root @ np.random.default_rng(SKETCH_SEED).standard_normal((m, 2 * pairs))
-    T, own = np.zeros((m, pairs)), np.zeros((m, m))
-    for Phi, third, squared in blocks():
-        A = Phi @ XY
-        product = A[:, :pairs] * A[:, pairs:]
-        T += Phi.T @ (third[:, None] * product)
-        own += gram(Phi * np.sqrt(squared * np.einsum("ij,ij->i", product, product))[:, None])
-    return V @ (T @ T.T - own) @ V / (2 * pairs)
+
+    covariance: Floats
+    third: Floats
+    evidence: float
 
 
-def evidence_change(root: Floats, blocks: Blocks, *, triples: int = SKETCH_PAIRS) -> float:
-    """Return the change of the log evidence, from a sketch in O(nm·triples).
+class SketchSums(NamedTuple):
+    """Sums over rows behind a sketch, which add over chunks of a table.
 
-    As for the covariance, with E[Π_{x,y,z} (ψᵢ·x)(ψⱼ·x)] = (ψᵢ·ψⱼ)³ and the terms i = j taken away triple by triple.
+    Parameters
+    ----------
+    along
+        (m, pairs) Σ u₃ᵢ(ψᵢ·x)(ψᵢ·y)φᵢ.
+    own
+        (m, m) Σ u₃ᵢ²(ψᵢ·x)²(ψᵢ·y)²φᵢφᵢᵀ over all pairs.
+    total
+        (pairs,) Σ u₃ᵢ(ψᵢ·x)(ψᵢ·y)(ψᵢ·z).
+    own_total
+        Σ u₃ᵢ²(ψᵢ·x)²(ψᵢ·y)²(ψᵢ·z)² over all triples.
     """
-    XYZ = root @ np.random.default_rng(SKETCH_SEED).standard_normal((len(root), 3 * triples))
-    total, own = np.zeros(triples), 0.0
-    for Phi, third, squared in blocks():
-        A = Phi @ XYZ
-        product = A[:, :triples] * A[:, triples : 2 * triples] * A[:, 2 * triples :]
-        total += third @ product
-        own += float(squared @ np.einsum("ij,ij->i", product, product))
-    return (float(total @ total) - own) / (12 * triples)
+
+    along: Floats
+    own: Floats
+    total: Floats
+    own_total: float
+
+    @classmethod
+    def of(cls, Phi: Floats, third: Floats, squared: Floats, directions: Floats) -> Self:
+        """Return the sums over rows (n, m) with u₃ (n,) and Σu₃² over each row's sites (n,)."""
+        pairs = directions.shape[1] // 3
+        A = Phi @ directions
+        product = A[:, :pairs] * A[:, pairs : 2 * pairs]
+        own = gram(Phi * np.sqrt(squared * np.einsum("ij,ij->i", product, product))[:, None])
+        along = Phi.T @ (third[:, None] * product)
+        product *= A[:, 2 * pairs :]
+        return cls(along, own, third @ product, float(squared @ np.einsum("ij,ij->i", product, product)))
+
+    def changes(self, V: Floats) -> Changes:
+        """Return the changes about a Gaussian with covariance V (m, m).
+
+        For standard normal x, y: E[(ψᵢ·x)(ψᵢ·y)(ψⱼ·x)(ψⱼ·y)] = (ψᵢ·ψⱼ)². So with t = Σ u₃ᵢ(ψᵢ·x)(ψᵢ·y)φᵢ the mean of
+        VttᵀV over pairs (x, y) is Q, and half of it ΔV but for the terms with i = j. These are taken away pair by pair:
+        they are the largest, and so their noise goes with them. The evidence has a third factor.
+        """
+        pairs = len(self.total)
+        half = V @ self.along
+        Q = half @ half.T / pairs
+        evidence = (float(self.total @ self.total) - self.own_total) / (12 * pairs)
+        return Changes(0.5 * (Q - V @ self.own @ V / pairs), Q, evidence)
 
 
-def exact_changes(V: Floats, Phi: Floats, third: Floats, squared: Floats) -> tuple[Floats, float]:
-    """Return the changes of the covariance (m, m) and of the log evidence from all pairs of rows, in O(n²m)."""
+def sketch_directions(root: Floats, pairs: int = SKETCH_PAIRS) -> Floats:
+    """Return Rx, Ry, Rz (m, 3 pairs) for standard normal x, y and z, and a root R (m, m) of the covariance."""
+    return root @ np.random.default_rng(SKETCH_SEED).standard_normal((len(root), 3 * pairs))
+
+
+def sketch_changes(V: Floats, root: Floats, blocks: Blocks, *, pairs: int = SKETCH_PAIRS) -> Changes:
+    """Return the changes from a sketch in O(nm·pairs)."""
+    directions = sketch_directions(root, pairs)
+    sums = [SketchSums.of(*block, directions) for block in blocks()]
+    return SketchSums(*(sum(x) for x in zip(*sums, strict=True))).changes(V)
+
+
+def exact_changes(V: Floats, Phi: Floats, third: Floats, squared: Floats) -> Changes:
+    """Return the changes from all pairs of rows, in O(n²m)."""
     n, B = len(Phi), Phi @ V
     own = np.einsum("ij,ij->i", B, Phi)
-    covariance, evidence = -(B * (squared * own * own)[:, None]).T @ B, -float(squared @ own**3)
+    Q, evidence = np.zeros(V.shape), -float(squared @ own**3)
     for rows in row_blocks(n, n):
         G = B[rows] @ Phi.T
         square = G * G
         square *= third
-        covariance += (B[rows] * third[rows, None]).T @ (square @ B)
+        Q += (B[rows] * third[rows, None]).T @ (square @ B)
         evidence += float(third[rows] @ np.einsum("ij,ij->i", square, G))
-    return 0.5 * covariance, evidence / 12
+    return Changes(0.5 * (Q - (B * (squared * own * own)[:, None]).T @ B), Q, evidence / 12)

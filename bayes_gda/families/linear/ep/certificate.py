@@ -10,15 +10,16 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear.ep.logistic import LogisticSites, activations, logistic_ep
 from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid
+from bayes_gda.families.linear.ep.row_certificate import LEAST_VARIANCE, RowCertificate
 from bayes_gda.families.linear.links import probit_logistic
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import row_blocks, solve_triangular
 from bayes_gda.methods.ep.certificate import (
+    Changes,
     Estimate,
-    covariance_change,
     estimate_errors,
-    evidence_change,
     exact_changes,
+    sketch_changes,
     third_cumulants,
 )
 from bayes_gda.methods.ep.propagation import blas_threads
@@ -31,12 +32,13 @@ JUDGED = 64
 # Fewer of them, and fewer pairs of the sketch, where there are more training rows than this over JUDGED: what they are
 # summed for falls with the rows, and their cost stays below that of the passes.
 JUDGED_WORK, LEAST_JUDGED = 1_000_000, 8
-# A variance that the sketch would all but remove stays at this share: beyond, second order says nothing.
-LEAST_VARIANCE = 0.05
 # Where the bounds of all rows are below this, no sum is formed: a tolerance of .01 is decided by the rest.
 NEGLIGIBLE = 5e-4
 # Up to so many rows per weight all pairs of rows are summed; beyond, a sketch serves.
 PAIRED_ROWS = 8
+# Multiplications of a sketch, which set how many rows it takes, and the least number of these per weight: half are the
+# rows that count most, the others a random part that stands for the rest.
+SKETCH_WORK, LEAST_SKETCHED = 2**24, 16
 
 
 class Certificate(NamedTuple):
@@ -80,36 +82,44 @@ class LogisticBeyond:
         self.posterior = posterior
         self.Phi = sites.target.Phi
         with blas_threads(posterior.dim):
-            self.third, self.squared, self.largest = sites.third_derivatives(posterior)
+            self.third, self.squared, self.largest, self._exposure = sites.third_derivatives(posterior)
             self._root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
             self.V = self._root @ self._root.T
-        # All pairs of rows cost no more than the passes of the fit where there are few rows for a weight.
-        self._paired = len(self.Phi) <= PAIRED_ROWS * posterior.dim
         self.judged = max(LEAST_JUDGED, min(JUDGED, JUDGED_WORK // max(len(self.Phi), 1)))
 
     @cached_property
-    def covariance_change(self) -> Floats:
-        """ΔV (m, m)."""
-        return (
-            self._pairs[0] if self._paired else covariance_change(self.V, self._root, self._blocks, pairs=self.judged)
-        )
+    def changes(self) -> Changes:
+        """What it changes of the covariance, the third cumulants and the evidence."""
+        n, m = self.Phi.shape
+        # All pairs of rows cost no more than the passes of the fit where there are few rows for a weight.
+        if n <= PAIRED_ROWS * m:
+            return exact_changes(self.V, self.Phi[:], self.third, self.squared)
+        size = max(SKETCH_WORK // (m * self.judged), LEAST_SKETCHED * m)
+        if n <= 2 * size:
+            return sketch_changes(self.V, self._root, self._blocks, pairs=self.judged)
+        most = np.argpartition(self._exposure, -size)[-size:]
+        rest = np.random.default_rng(0).choice(n, size, replace=False)
+        rest = np.setdiff1d(rest, most)
+        rows, weight = np.concatenate([most, rest]), np.repeat([1.0, (n - size) / len(rest)], [size, len(rest)])
 
-    @cached_property
+        def blocks() -> Iterator[tuple[Floats, Floats, Floats]]:
+            for part in row_blocks(len(rows), m):
+                some, c = rows[part], weight[part]
+                yield self.Phi[some], c * self.third[some], c * c * self.squared[some]
+
+        return sketch_changes(self.V, self._root, blocks, pairs=self.judged)
+
+    @property
     def log_evidence(self) -> float:
         """EP's log evidence with the change of second order."""
-        change = self._pairs[1] if self._paired else evidence_change(self._root, self._blocks, triples=self.judged)
-        return self.posterior.log_evidence + change
-
-    @cached_property
-    def _pairs(self) -> tuple[Floats, float]:
-        return exact_changes(self.V, self.Phi, self.third, self.squared)
+        return self.posterior.log_evidence + self.changes.evidence
 
     def probabilities(self, rows: Floats) -> tuple[Floats, Floats, Floats]:
         """Return p (k,) of class 1 for rows (k, m): by EP, with skewness, and with skewness and the other variance."""
         mu = rows @ self.posterior.mean
         s2 = np.einsum("ij,ij->i", rows @ self.V, rows)
         kappa3 = third_cumulants(rows, self.V, self._blocks)
-        changed = np.maximum(s2 + np.einsum("ij,ij->i", rows @ self.covariance_change, rows), LEAST_VARIANCE * s2)
+        changed = np.maximum(s2 + np.einsum("ij,ij->i", rows @ self.changes.covariance, rows), LEAST_VARIANCE * s2)
         none = np.zeros(len(rows))
         return skewed_sigmoid(mu, s2, none), skewed_sigmoid(mu, s2, kappa3), skewed_sigmoid(mu, changed, kappa3)
 
@@ -162,15 +172,17 @@ def _certify(laplace: GaussianPosterior, beyond: LogisticBeyond, Phi: Floats) ->
     return Certificate(shift, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))
 
 
-def judge_laplace(target: LogisticTarget, laplace: GaussianPosterior) -> tuple[GaussianPosterior, Propagation]:
-    """Return EP's Gaussian, and what it and its certificate say of Laplace's on the training rows.
+def judge_laplace(
+    target: LogisticTarget, laplace: GaussianPosterior
+) -> tuple[GaussianPosterior, Propagation, RowCertificate]:
+    """Return EP's Gaussian, what it and its certificate say of Laplace's on the training rows, and one for new rows.
 
     `ConvergenceError` if the passes do not settle.
     """
     posterior, sites = logistic_ep(target, laplace)
     beyond = LogisticBeyond(posterior, sites)
     found, value = certify(laplace, beyond), beyond.log_evidence
-    return posterior, Propagation(
+    evidence = Propagation(
         replace(found.shift, which="training"),
         found.cert,
         *found.estimate,
@@ -178,3 +190,5 @@ def judge_laplace(target: LogisticTarget, laplace: GaussianPosterior) -> tuple[G
         log_evidence_error=abs(value - posterior.log_evidence),
         passes=posterior.info.n_iter,
     )
+    changes = beyond.changes
+    return posterior, evidence, RowCertificate(laplace, posterior, changes.covariance, changes.third, found.gap)

@@ -123,16 +123,18 @@ class LogisticSites:
             precision, gradient, log_ratio = (sum(x) for x in zip(*in_threads(sums, pieces), strict=True))
         return SiteSums(precision, gradient, log_ratio + self.target.log_coefficient)
 
-    def third_derivatives(self, posterior: GaussianPosterior) -> tuple[Floats, Floats, float]:
-        """Return Σu₃ of each row's sites (n,), Σu₃² (n,), and max |Σu₃|√v/Στ: what the Gaussian leaves out."""
-        third, squared, largest = np.empty(self.target.n), np.empty(self.target.n), 0.0
+    def third_derivatives(self, posterior: GaussianPosterior) -> tuple[Floats, Floats, float, Floats]:
+        """Return Σu₃ of each row's sites (n,), Σu₃² (n,), max |Σu₃|√v/Στ, and |Σu₃|v^{3/2} (n,), the row's own κ₃."""
+        third, squared, own = (np.empty(self.target.n) for _ in range(3))
+        largest = 0.0
         for rows, _, mu, v in activations(self.target.Phi, posterior):
             sites = self._sites(rows, mu, v, 0.0, False)
-            third[rows], squared[rows] = sites.third, sites.third_squared
+            third[rows], squared[rows], size = sites.third, sites.third_squared, np.abs(sites.third) * np.sqrt(v)
+            own[rows] = size * v
             # A site without precision, as of a row without weight, has no third derivative either.
-            ratio = np.abs(sites.third) * np.sqrt(v) / np.where(sites.tau > 0, sites.tau, np.inf)
+            ratio = size / np.where(sites.tau > 0, sites.tau, np.inf)
             largest = max(largest, float(ratio.max(initial=0.0)))
-        return third, squared, largest
+        return third, squared, largest, own
 
     def _sites(self, rows: slice, mu: Floats, v: Floats, damping: float, first: bool) -> RowSites:
         """Return the sites of a block of rows, and move the kept ones."""
