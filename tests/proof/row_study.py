@@ -25,7 +25,7 @@ from bayes_gda.families.linear.predictors import binary_activations
 # Below this an error has no consequence, and its ratio to the estimate no meaning.
 SMALL = 2e-4
 TOLERANCE = 0.01
-# Columns of a case's rows: group, error of Laplace and of EP beyond the noise, their estimates, and EP's with the noise.
+# Columns of a case's rows: group, errors of Laplace and EP beyond the noise, their estimates, EP's with the noise.
 COLUMNS = ("group", "laplace", "ep", "stated_laplace", "stated_ep", "at_most")
 
 

@@ -97,7 +97,7 @@ class Changes(NamedTuple):
     covariance
         (m, m) ΔV, the change of the covariance.
     third
-        (m, m) Q with |κ₃(a)| ≤ s²√(φᵀQφ) for every a = wᵀφ: Q = V Σᵢⱼ u₃ᵢu₃ⱼ Cov(aᵢ, aⱼ)²φᵢφⱼᵀ V. With ψ = Rᵀφ, V = RRᵀ,
+        (m, m) Q with |κ₃(a)| ≤ s²√(φᵀQφ) for a = wᵀφ: Q = V Σᵢⱼ u₃ᵢu₃ⱼ Cov(aᵢ, aⱼ)²φᵢφⱼᵀ V. With ψ = Rᵀφ, RRᵀ = V,
         and the tensor T = Σ u₃ᵢψᵢ⊗ψᵢ⊗ψᵢ, this is Cauchy and Schwarz's |T(ψ, ψ, ψ)| ≤ |ψ|²|T(ψ, ·, ·)|.
     evidence
         The change of the log evidence.

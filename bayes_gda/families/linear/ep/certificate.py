@@ -62,7 +62,7 @@ class Certificate(NamedTuple):
         return self.shift.largest
 
     @property
-    def estimate(self) -> Estimate:
+    def estimate(self) -> Estimate[float]:
         """Estimated largest errors of Laplace and EP."""
         return estimate_errors(self.gap, self.cert)
 

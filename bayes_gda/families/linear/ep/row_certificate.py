@@ -3,8 +3,8 @@
 The verdict on a fit takes the largest distance over rows. A single row may have none where the errors of mean, variance
 and skewness happen to cancel: the change of a probability by another variance is zero at p = ½, that by skewness twice.
 So a row answers for activations half a standard deviation to either side as well. Its third cumulant is bounded by
-Cauchy and Schwarz's inequality (`methods.ep.certificate`), so that no sum over training rows is needed, and none of them
-is kept.
+Cauchy and Schwarz's inequality (`methods.ep.certificate`), so that no sum over training rows is needed,
+and none of them is kept.
 """
 
 from dataclasses import dataclass
