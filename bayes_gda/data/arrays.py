@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats, finite_sum
 from bayes_gda.data.classes import plain
-from bayes_gda.data.validate import check_distinct, check_infinite, check_varies
+from bayes_gda.data.validate import check_distinct, check_infinite, constant_message
 from bayes_gda.errors import DataError
 
 # A column that varies within its first rows need not be read to its end.
@@ -107,11 +107,14 @@ def find_gaps(X: Floats, names: Sequence[str]) -> dict[str, NDArray[np.bool_]]:
 
 
 def check_columns_vary(X: Floats, names: Sequence[str]) -> None:
-    """Check that every column has two distinct values."""
+    """Check that every column has two distinct values; those that have not are all named at once."""
     head = X[:_HEAD]
-    for j in np.flatnonzero(~(np.fmin.reduce(head) < np.fmax.reduce(head))).tolist():
-        present = int((~np.isnan(X[:, j])).sum())
-        check_varies(names[j], extremes(X[:, j]), present, len(X))
+    suspects = np.flatnonzero(~(np.fmin.reduce(head) < np.fmax.reduce(head))).tolist()
+    constant = {
+        names[j]: (values, int((~np.isnan(X[:, j])).sum())) for j in suspects if len(values := extremes(X[:, j])) < 2
+    }
+    if constant:
+        raise DataError(constant_message(constant, len(X)))
 
 
 def extremes(cells: Floats) -> list[Any]:

@@ -1,14 +1,16 @@
 """The columns of a table: understood as numbers, booleans or labels, and encoded in a way that can be repeated.
 
 A numeric column stays as it is, a boolean one becomes 0/1, and a categorical one is treatment coded: one 0/1 column for
-each level but the first, the reference. A missing value becomes NaN in each of them.
+each level but the first, the reference. A missing value becomes NaN in each of them. A level that was not there when
+the encoding was learnt is an error, or is pooled: each of the 0/1 columns takes its mean over the rows that were learnt
+from, so that a linear predictor is that of the average level.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,13 +20,17 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.arrays import extremes, read_only
 from bayes_gda.data.classes import Label, Labels, check_labels, plain, series_labels
-from bayes_gda.data.validate import check_frame, check_infinite, check_missing, check_varies, columns_hint
+from bayes_gda.data.validate import check_frame, check_infinite, check_missing, columns_hint, constant_message
 from bayes_gda.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 type Kind = Literal["numeric", "boolean", "categorical"]
+# What a level does that is new: raise, or count as the average one.
+Unseen = Literal["error", "pool"]
+# What a column does that has one value only: raise, be left out, or stay if it is a number.
+Constant = Literal["error", "drop", "keep"]
 
 # With half of its values numbers, a text column is a measurement with slips in it ('?', '1,5'), not categories.
 NUMERIC_SHARE = 0.5
@@ -162,11 +168,14 @@ class Column:
         What it holds.
     levels
         Levels of a categorical column, the reference first; empty otherwise.
+    shares
+        Share of each level among the rows that the encoding was learnt from; empty if they were not counted.
     """
 
     name: str
     kind: Kind
     levels: tuple[Label, ...] = ()
+    shares: tuple[float, ...] = field(default=(), compare=False)  # two columns are coded alike whatever these are
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -191,7 +200,14 @@ class Encoding:
         """Names of the columns of X."""
         return tuple(name for column in self.columns for name in column.feature_names)
 
-    def encode(self, df: pd.DataFrame, *, missing: Literal["error", "keep"] = "error") -> Floats:
+    @property
+    def plain(self) -> bool:
+        """Whether all columns are numbers, which stay as they are."""
+        return all(column.kind == "numeric" for column in self.columns)
+
+    def encode(
+        self, df: pd.DataFrame, *, missing: Literal["error", "keep"] = "error", unseen: Unseen = "error"
+    ) -> Floats:
         """Encode new rows in the same way; the order of the columns is free, and further columns are ignored.
 
         Parameters
@@ -200,25 +216,16 @@ class Encoding:
             Rows that have every raw column.
         missing
             What a missing value does: raise ("error"), or become NaN ("keep"). Rows are never dropped here.
+        unseen
+            What a new level of a categorical column does: raise ("error"), or count as the average level ("pool").
 
         Returns
         -------
         (n, d) features, read-only.
         """
-        if missing not in ("error", "keep"):
-            raise DataError(f'`missing` must be "error" or "keep" for new rows; got {missing!r}.')
-        check_frame(df)
-        for column in self.columns:
-            if column.name not in df.columns:
-                raise DataError(f"The new rows have no column {column.name!r}.{columns_hint(column.name, df.columns)}")
-        raw = parse_columns(
-            df, [c.name for c in self.columns], {c.name for c in self.columns if c.kind == "categorical"}
-        )
-        if missing == "error":
-            check_missing({r.name: r.missing for r in raw}, remedy='fill them in, or pass missing="keep".')
-        return self._fill(raw)
+        return self._fill(parse_known(df, self.columns, missing), unseen)
 
-    def _fill(self, raw: Sequence[RawColumn]) -> Floats:
+    def _fill(self, raw: Sequence[RawColumn], unseen: Unseen = "error") -> Floats:
         """Write the parsed columns into X, side by side."""
         X = np.empty((len(raw[0].missing), len(self.feature_names)))
         numbers: dict[int, Floats] = {}
@@ -226,11 +233,13 @@ class Encoding:
         for column, parsed in zip(self.columns, raw, strict=True):
             stop = start + len(column.feature_names)
             if column.kind == "categorical" and isinstance(parsed.cells, Labels):
-                codes = parsed.cells.code_known(column.levels, f"column {column.name!r}", "level")
+                codes = code_levels(column, parsed.cells, unseen)
                 X[:, start:stop] = codes[:, None] == np.arange(1, len(column.levels))
+                if unseen == "pool":
+                    X[(codes < 0) & ~parsed.missing, start:stop] = column.shares[1:]
                 X[parsed.missing, start:stop] = np.nan
             else:
-                numbers[start] = _same_kind(column, parsed)
+                numbers[start] = same_kind(column, parsed)
             start = stop
         for first in range(0, len(X), _BLOCK):
             rows = slice(first, first + _BLOCK)
@@ -246,28 +255,82 @@ def parse_columns(df: pd.DataFrame, names: Sequence[str], categorical: set[str])
     return raw
 
 
-def fit_encoding(raw: Sequence[RawColumn]) -> tuple[Encoding, Floats]:
-    """Learn the encoding of parsed columns, and encode them; a column that tells nothing is an error."""
-    encoding = Encoding(tuple(_fit_column(r) for r in raw))
+def parse_known(df: pd.DataFrame, columns: Sequence[Column], missing: str) -> list[RawColumn]:
+    """Understand the columns of new rows, which must have all of them; parameters as in `Encoding.encode`."""
+    if missing not in ("error", "keep"):
+        raise DataError(f'`missing` must be "error" or "keep" for new rows; got {missing!r}.')
+    check_frame(df)
+    for column in columns:
+        if column.name not in df.columns:
+            raise DataError(f"The new rows have no column {column.name!r}.{columns_hint(column.name, df.columns)}")
+    raw = parse_columns(df, [c.name for c in columns], {c.name for c in columns if c.kind == "categorical"})
+    if missing == "error":
+        check_missing({r.name: r.missing for r in raw}, remedy='fill them in, or pass missing="keep".')
+    return raw
+
+
+def code_levels(column: Column, cells: Labels, unseen: Unseen) -> NDArray[np.intp]:
+    """Return positions (n,) in the levels of a column; −1 where missing, and for a new level if these are pooled."""
+    if unseen not in ("error", "pool"):
+        raise DataError(f"`unseen` must be 'error' or 'pool'; got {unseen!r}.")
+    if unseen == "error":
+        return cells.code_known(column.levels, f"column {column.name!r}", "level")
+    codes = cells.code(column.levels)
+    if not column.shares and ((codes < 0) & ~cells.missing).any():
+        raise DataError(
+            f"Column {column.name!r} has a new level, but the shares of the known ones were not counted, as in a table "
+            "read in batches. Use unseen='error', or fit to rows in memory."
+        )
+    return codes
+
+
+def fit_encoding(raw: Sequence[RawColumn], constant: Constant = "error") -> tuple[Encoding, Floats]:
+    """Learn the encoding of parsed columns, and encode them.
+
+    Parameters
+    ----------
+    raw
+        The columns.
+    constant
+        What those do that have one value only: raise, all named at once ("error"), stay out ("drop"), or stay if they
+        are numbers ("keep").
+    """
+    used = [r for r in raw if isinstance(r.cells, Labels) or constant != "keep"]
+    without = constant_columns(used)
+    if without and constant != "drop":
+        raise DataError(constant_message(without, len(raw[0].missing)))
+    raw = [r for r in raw if r.name not in without]
+    if not raw:
+        raise DataError(constant_message(without, 0))
+    encoding = Encoding(tuple(fit_column(r) for r in raw))
     return encoding, encoding._fill(raw)
 
 
-def _fit_column(raw: RawColumn) -> Column:
-    n = len(raw.cells)
-    present = n - int(raw.missing.sum())
+def constant_columns(raw: Sequence[RawColumn]) -> dict[str, tuple[list[Any], int]]:
+    """Return the columns that do not vary: the one value that each has, or none, and the rows that have it."""
+    found: dict[str, tuple[list[Any], int]] = {}
+    for r in raw:
+        values = list(r.cells.levels(f"Column {r.name!r}")) if isinstance(r.cells, Labels) else extremes(r.cells)
+        if len(values) < 2:
+            found[r.name] = values, len(r.missing) - int(r.missing.sum())
+    return found
+
+
+def fit_column(raw: RawColumn) -> Column:
+    """Learn how one parsed column is encoded."""
     if not isinstance(raw.cells, Labels):
-        check_varies(raw.name, extremes(raw.cells), present, n)
         return Column(raw.name, raw.kind)
+    present = len(raw.cells) - int(raw.missing.sum())
     levels = raw.cells.levels(f"Column {raw.name!r}")
-    check_varies(raw.name, levels, present, n)
     if len(levels) == present:
         raise DataError(
             f"Column {raw.name!r} has as many levels as rows ({len(levels)}), like an identifier. Drop the column."
         )
-    return Column(raw.name, raw.kind, levels)
+    count = np.bincount(raw.cells.code(levels) + 1, minlength=len(levels) + 1)[1:]
+    return Column(raw.name, raw.kind, levels, tuple((count / present).tolist()))
 
 
-def _same_kind(column: Column, raw: RawColumn) -> Floats:
+def same_kind(column: Column, raw: RawColumn) -> Floats:
     """Return the values of a column that must be of the kind it was when the encoding was learnt."""
     if raw.missing.all():
         return np.full(len(raw.cells), np.nan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,11 +21,10 @@ from bayes_gda.data.arrays import (
     read_only,
 )
 from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, draw_test_rows, plain
-from bayes_gda.data.columns import Encoding, fit_encoding, parse_columns
 from bayes_gda.data.files import read_frame
+from bayes_gda.data.frames.encode import AnyEncoding, encode_table
 from bayes_gda.data.validate import (
     Origin,
-    check_categorical,
     check_distinct,
     check_filled,
     check_labelled,
@@ -76,7 +75,7 @@ class Dataset:
     y: NDArray[np.intp]
     feature_names: tuple[str, ...]
     class_names: tuple[Label, ...]
-    encoding: Encoding | None = None
+    encoding: AnyEncoding | None = None
     weight: Floats | None = None
     original: Dataset | None = None
     origin: Origin | None = None
@@ -171,7 +170,14 @@ class Dataset:
 
     @classmethod
     def from_frame(
-        cls, df: pd.DataFrame, *, target: str, categorical: Iterable[str] = (), missing: Training = "error"
+        cls,
+        df: Any,
+        *,
+        target: str | None = None,
+        categorical: Iterable[str] = (),
+        missing: Training = "error",
+        constant: Literal["error", "drop"] = "error",
+        formula: str | None = None,
     ) -> Self:
         """Make a data set from a data frame; every column but the target is a feature.
 
@@ -180,33 +186,26 @@ class Dataset:
         Parameters
         ----------
         df
-            Table of n rows.
+            Table of n rows: a DataFrame of pandas or polars, or a PyArrow Table.
         target
             Column that holds the classes. A pandas Categorical keeps its order, other labels get their natural order.
+            None takes that of the formula.
         categorical
             Columns to take as categorical even if they look numeric.
         missing
             What a missing value does: raise ("error"), drop its row ("drop"), or stay as NaN ("keep"). A missing label
             is an error unless its row is dropped.
+        constant
+            What columns do that have one value only: raise, all named at once ("error"), or stay out ("drop").
+        formula
+            Features as formulaic reads them, such as `species ~ bill + C(island)*sex`; None takes all columns.
         """
-        check_option(missing)
-        check_target(df, target)
-        features = [name for name in df.columns if name != target]
-        categorical = check_categorical(categorical, features, target)
-        check_filled(df)
-        if not features:
-            raise DataError(f"The table has no feature columns besides the target {target!r}. Add some.")
-        what = f"Target {target!r}"
-        raw = parse_columns(df, features, categorical)
-        labels = as_labels(df[target], what)
-        gaps, origin = {r.name: r.missing for r in raw}, None
-        keep = complete_rows(gaps, labels.missing, what, missing)
-        if keep is not None:
-            origin = Origin.of_complete(keep, gaps, labels.missing)
-            raw, labels = [r.take(keep) for r in raw], labels.take(keep)
-        codes, classes = code_classes(labels, what)
-        encoding, X = fit_encoding(raw)
-        return cls(X, codes, encoding.feature_names, classes, encoding, origin=origin)
+        rows = encode_table(
+            df, target=target, categorical=categorical, missing=missing, constant=constant, formula=formula
+        )
+        return cls(
+            rows.X, rows.y, rows.encoding.feature_names, rows.class_names, rows.encoding, origin=rows.origin
+        )
 
     @property
     def n(self) -> int:

@@ -74,12 +74,26 @@ def check_distinct(names: Sequence[Any], what: str) -> None:
         raise DataError(f"{what} {name!r} appears {list(names).count(name)} times; rename or drop the copies.")
 
 
-def check_varies(name: str, values: Sequence[Any], present: int, n: int) -> None:
-    """Check that a column has two distinct values, given those that it has, and how many of its n rows have one."""
-    if not len(values):
-        raise DataError(f"Column {name!r} has no values: all {n} rows are missing. Drop the column.")
-    if len(values) == 1:
-        raise DataError(f"Column {name!r} is constant ({values[0]!r} in all {present} rows). Drop the column.")
+def constant_message(columns: Mapping[str, tuple[Sequence[Any], int]], n: int) -> str:
+    """Return what to say of columns that do not vary in n rows.
+
+    Parameters
+    ----------
+    columns
+        For each the one value that it has, or none if all are missing, and the number of rows that have it.
+    n
+        Rows of the table; 0 if no other column is left.
+    """
+    if not n:
+        return f"Every feature column is constant: {listed(columns)}. Add a column that varies."
+    if len(columns) == 1:
+        ((name, (values, present)),) = columns.items()
+        if not len(values):
+            return f"Column {name!r} has no values: all {n} rows are missing. Drop the column."
+        return f"Column {name!r} is constant ({values[0]!r} in all {present} rows). Drop the column."
+    said = [f"{name!r} ({repr(values[0]) if len(values) else 'no value'})" for name, (values, _) in columns.items()]
+    rest = f" and {len(said) - 12} more" if len(said) > 12 else ""
+    return f'{len(said)} columns are constant: {", ".join(said[:12])}{rest}. Drop them all: constant="drop".'
 
 
 # -- values ------------------------------------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_bad_column_names():
         Dataset.from_frame(table().rename(columns={"fine": 0}), target="y")
     with pytest.raises(DataError, match="Column name 'fine' appears 2 times"):
         Dataset.from_frame(table(a=[1, 2, 3, 5]).rename(columns={"a": "fine"}), target="y")
-    with pytest.raises(DataError, match="must be a pandas DataFrame; got dict"):
+    with pytest.raises(DataError, match="must be a data frame; got dict"):
         Dataset.from_frame({"a": [1]}, target="y")
     with pytest.raises(DataError, match=r"Feature name 'a\[q\]' appears 2 times"):
         Dataset.from_frame(table(**{"a": ["p", "q"] * 2, "a[q]": [1, 2, 3, 4]}), target="y")
