@@ -179,7 +179,7 @@ def show_fit(estimator: BayesianClassifier) -> None:
     """Print the verdict on a fitted model, and the figures behind it."""
     trust = estimator.trust_
     diagnosis = trust.diagnosis
-    classes, d = len(estimator.classes_), estimator.n_features_in_
+    classes, d = len(estimator.classes_), len(estimator._names())
     show(f"{model_name(estimator)}, {classes} classes, {d} features, fitted by: {estimator.inference_}")
     word = trust.verdict if diagnosis is None else f"{trust.verdict}, {diagnosis.verdict}"
     show_verdict(trust.light, word, in_options(f"{trust.reason} {trust.next_step}"))

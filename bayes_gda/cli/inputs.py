@@ -13,6 +13,7 @@ import numpy as np
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.files import read_frame
+from bayes_gda.data.frames.encode import AnyEncoding
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import columns_hint, listed
 from bayes_gda.errors import DataError
@@ -89,7 +90,7 @@ def read_data(source: str, options: TableOptions) -> Dataset:
     return data
 
 
-def encoding_of(data: Dataset) -> Encoding:
+def encoding_of(data: Dataset) -> AnyEncoding:
     """Return how a raw table becomes the features of `data`; those that came as arrays are numeric columns."""
     return data.encoding or Encoding(tuple(Column(name, "numeric") for name in data.feature_names))
 
@@ -108,7 +109,7 @@ def table_of(data: Dataset) -> "pd.DataFrame":
     return frame.assign(**{EXAMPLE_TARGET: labels_of(data)})
 
 
-def read_new_rows(path: str, encoding: Encoding) -> "pd.DataFrame":
+def read_new_rows(path: str, encoding: AnyEncoding) -> "pd.DataFrame":
     """Read a table that has every column of the encoding; those that are missing are all named at once."""
     frame = _read_file(path)
     absent = [column.name for column in encoding.columns if column.name not in frame.columns]

@@ -10,6 +10,7 @@ from bayes_gda.cli.fits import gap_takers, model_name
 from bayes_gda.cli.inputs import Costs
 from bayes_gda.cli.outputs import Advance
 from bayes_gda.data.columns import Column, Encoding
+from bayes_gda.data.frames.encode import AnyEncoding
 from bayes_gda.data.validate import columns_hint
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
@@ -54,13 +55,17 @@ class PredictOptions:
     trust: bool = False
 
 
-def model_encoding(estimator: BayesianClassifier, stored: Encoding | None) -> Encoding:
+def model_encoding(estimator: BayesianClassifier, stored: AnyEncoding | None) -> AnyEncoding:
     """Return how a table becomes features; a model that was not fitted to a table takes numeric columns."""
     return stored or Encoding(tuple(Column(name, "numeric") for name in estimator._names()))
 
 
 def predict_rows(
-    estimator: BayesianClassifier, encoding: Encoding, frame: "pd.DataFrame", options: PredictOptions, advance: Advance
+    estimator: BayesianClassifier,
+    encoding: AnyEncoding,
+    frame: "pd.DataFrame",
+    options: PredictOptions,
+    advance: Advance,
 ) -> "pd.DataFrame":
     """Return one line for each row of a table.
 
@@ -97,9 +102,9 @@ def predict_rows(
             f"Row {i + 1} has no value for {feature!r}{more}. Fill them in, or use --missing blank to leave the "
             f"predictions of such rows empty{use}."
         )
-    names = getattr(estimator, "feature_names_in_", None)
     # scikit-learn wants names if and only if it was fitted with names.
-    complete: Any = X if names is None else pd.DataFrame(X, columns=list(names))
+    named = hasattr(estimator, "feature_names_in_") and estimator.encoding_ is None
+    complete: Any = pd.DataFrame(X, columns=list(estimator.feature_names_in_)) if named else X
     out: dict[str, Any] = {"row": np.arange(1, len(X) + 1)}
     for name in options.keep:
         out[name] = frame[name].to_numpy()
@@ -131,14 +136,18 @@ def _check_able(estimator: BayesianClassifier, options: PredictOptions) -> None:
         )
 
 
-def _measure_next(estimator: BayesianClassifier, X: Any, encoding: Encoding, options: PredictOptions) -> dict[str, Any]:
+def _measure_next(
+    estimator: BayesianClassifier, X: Any, encoding: AnyEncoding, options: PredictOptions
+) -> dict[str, Any]:
     """Return for each row the missing raw column that is worth most, if any is, and by how much."""
     able: Any = estimator
     worth = able.worth_measuring(X, None if options.costs is None else options.costs.matrix)
     gain = np.nan_to_num(worth, nan=0.0)  # what is known is worth nothing
     best = gain.argmax(axis=1)
     most = gain[np.arange(len(gain)), best]
-    names = [column.name for column in encoding.columns for _ in column.feature_names]
+    names = encoding.feature_names
+    if isinstance(encoding, Encoding):  # a level is measured with its column
+        names = tuple(column.name for column in encoding.columns for _ in column.feature_names)
     chosen = [names[j] if value > 0 else None for j, value in zip(best, most, strict=True)]
     return {"measure_next": _objects(chosen), "gain": np.where(most > 0, most, np.nan)}
 

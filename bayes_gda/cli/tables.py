@@ -11,7 +11,7 @@ from typing import Any
 from bayes_gda.cli.fits import FitOptions, fit_model, make_estimator
 from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
-from bayes_gda.data.columns import Encoding
+from bayes_gda.data.frames.encode import AnyEncoding
 from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
@@ -39,7 +39,7 @@ class Made:
     """
 
     estimator: BayesianClassifier
-    encoding: Encoding
+    encoding: AnyEncoding
     n: int
     fingerprint: str | None = None
 

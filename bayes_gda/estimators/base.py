@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.checks import Floats, finite
-from bayes_gda.data.gaps import has_gaps
-from bayes_gda.data.labels import distinct, to_datatree
+from bayes_gda.data.labels import to_datatree
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
-from bayes_gda.data.validate import check_range, check_size
 from bayes_gda.errors import DataError
-from bayes_gda.estimators.sources import check_targets, source_of
+from bayes_gda.estimators.inputs import Inputs
+from bayes_gda.estimators.sources import source_of
 from bayes_gda.estimators.summaries import fitted_html, summary_table, warn_of_errors
 from bayes_gda.families.base import Family
 from bayes_gda.methods.density import COORDINATES
@@ -34,12 +33,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-# The sum of the weights, at most, and its inverse at least: a weight stands for so many rows, and times the square of
-# a feature it must be a double. Nobody has 1e50 rows.
-HEAVIEST = 1e50
 
-
-class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
+class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scikit-learn ships no types
     """A classifier that is a posterior: predictions average over it, and know what they do not know.
 
     The subclasses say what the model and its prior are.
@@ -53,7 +48,6 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
     log_evidence_: float
     log_evidence_error_: float
     seed_: int
-    n_features_in_: int
 
     # What `fit` leaves behind beside the attributes above, and its type, for the store.
     _stored: ClassVar[dict[str, Any]] = {}
@@ -80,9 +74,11 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         Parameters
         ----------
         X, y
-            Features, an array or a data frame, and labels of any kind. Or a table, which is fitted by `fit_batches`:
-            a path (.csv, .tsv, .parquet, .feather, a folder of .parquet) or a Dask DataFrame, and the name of its
-            target column; two Dask arrays; or what `open_batches` or `open_cluster` returned, and no y.
+            Features and labels. X is an array, or a data frame of pandas, polars or Arrow, whose columns may hold
+            numbers, booleans, text or categories; y holds labels of any kind, or is the name of a column of the frame,
+            or None where the formula names it. Or a `Dataset`, and no y. Or a table that is fitted by `fit_batches`: a
+            path (.csv, .tsv, .parquet, .feather, a folder of .parquet) or a Dask DataFrame, and the name of its target
+            column; two Dask arrays; or what `open_batches` or `open_cluster` returned, and no y.
         sample_weight
             (n,) weights ≥ 0: a row of weight 2 counts as two, one of weight 0 as absent. None is 1 for all. Not for a
             table.
@@ -90,6 +86,8 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         table = source_of(X, y, sample_weight)
         if table is not None:
             return self.fit_batches(table)
+        if isinstance(X, Dataset):
+            sample_weight = X.weight if sample_weight is None else sample_weight
         X, y = self._validated(X, y)
         self._fit_rows(*self._rows(X, y, sample_weight))
         return self
@@ -119,95 +117,6 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
 
     def _settings(self, inference: Any, seed: int) -> Settings:
         return Settings(inference, self.draws, self.chains, self.sampler, seed, self.progress, self.tolerance)
-
-    def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Any]:
-        """Return features and labels as arrays; NaN in X is left for each method to take or to refuse."""
-        X, y = validate_data(self, X, y, dtype=np.float64, reset=reset, ensure_all_finite="allow-nan")
-        check_targets(y)
-        return X, y
-
-    def _require_complete(self, X: Floats, rule: str) -> None:
-        """Raise if values of X are missing; `rule` says what needs them, and what to do."""
-        if has_gaps(X):
-            gaps = np.isnan(X)
-            column = self._names()[int(gaps.any(axis=0).argmax())]
-            rows = gaps.any(axis=1).sum()
-            raise DataError(f"`X` has missing values (NaN) in {rows} of {len(X)} rows, such as in {column!r}; {rule}")
-
-    def _rows(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
-        X, y, weight = self._present(X, y, sample_weight)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise DataError(
-                f"`y` has 1 class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes. "
-                "Add rows of another class."
-            )
-        return self._dataset(X, codes.astype(np.intp), classes, weight), classes
-
-    def _dataset(self, X: Floats, y: NDArray[np.intp], classes: NDArray[Any], weight: Floats | None) -> Dataset:
-        names = self._names()
-        check_range(X, names)
-        return Dataset.of_checked(X, y, names, tuple(classes.tolist()), weight)
-
-    def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
-        """Rows of one batch among others: of the classes known, or those announced, or else those it has."""
-        check_targets(y)
-        X, y, weight = self._present(X, y, sample_weight)
-        if not len(X):
-            raise DataError("`sample_weight` is 0 for all rows; give at least one row a positive weight.")
-        known = getattr(self, "classes_", None)
-        if classes is not None:
-            announced = np.unique(np.asarray(classes))
-            if known is not None and known.tolist() != announced.tolist():
-                raise DataError(
-                    f"`classes` must be those of the first call, {known.tolist()}; got {announced.tolist()}."
-                )
-            known = announced
-        elif known is None:
-            known = np.unique(y)
-        if len(known) < 2:
-            raise DataError(f"A classifier needs at least 2 classes; got {known.tolist()}. Announce all in `classes`.")
-        labels, inverse = np.unique(y, return_inverse=True)
-        # By a dictionary, because NumPy takes '1' and 1 for equal.
-        code = {label: k for k, label in enumerate(known.tolist())}
-        new = [label for label in labels.tolist() if label not in code]
-        if new:
-            raise DataError(
-                f"`y` holds {new[0]!r}, which is none of the classes {known.tolist()}. "
-                "Announce all with partial_fit(…, classes=…) at the first call."
-            )
-        codes = np.array([code[label] for label in labels.tolist()], dtype=np.intp)[inverse]
-        return self._dataset(X, codes, known, weight), known
-
-    def _table_rows(self, batches: Source, X: Floats, codes: NDArray[np.intp]) -> tuple[Dataset, NDArray[Any]]:
-        """Rows of a table; the number of its features, and their names if it has any, become the estimator's."""
-        if batches.layout.named:
-            self.feature_names_in_ = np.array(batches.feature_names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
-        self.n_features_in_ = len(batches.feature_names)
-        classes = np.array(batches.class_names)
-        return self._dataset(X, codes, classes, None), classes
-
-    def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
-        """Return the rows of positive weight, with their labels and weights."""
-        if sample_weight is None:
-            return X, y, None
-        weight: Floats = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        with np.errstate(over="ignore"):
-            total = float(weight.sum())
-        if total > 0 and not 1 / HEAVIEST <= total <= HEAVIEST:
-            raise DataError(
-                f"`sample_weight` must sum to between {1 / HEAVIEST:g} and {HEAVIEST:g}; got {total:.3g}. "
-                "A weight is a number of rows: rescale them."
-            )
-        present = weight > 0
-        return X[present], y[present], weight[present]
-
-    def _names(self) -> tuple[str, ...]:
-        """Distinct names (d,) of the features."""
-        numbered = [f"x{j + 1}" for j in range(self.n_features_in_)]
-        return distinct([str(name) for name in getattr(self, "feature_names_in_", numbered)])
 
     def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
         """Take over what was fitted; a fit that failed has left the estimator as it was."""
@@ -333,18 +242,6 @@ class BayesianClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc] 
         """
         rows, trained = self._checked(X), getattr(self, "n_samples_seen_", np.nan)
         return uncertainty.class_prior(self.model_, rows, trained=trained, random_seed=self.seed_)
-
-    def _checked(self, X: Any) -> Floats:
-        check_is_fitted(self, "model_")
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
-        if not self._takes_gaps:
-            self._require_complete(
-                rows,
-                f"{type(self).__name__} predicts complete rows only. Fill them in, or use BayesianLDA, BayesianQDA or "
-                "BayesianNaiveGaussian, which integrate out what is missing.",
-            )
-        check_size(rows, self._names())
-        return rows
 
     @property
     def _size(self) -> int:

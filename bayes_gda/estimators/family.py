@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self, get_type_hints
 
 from numpy.typing import NDArray
 
+from bayes_gda.data.columns import Unseen
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
@@ -43,11 +44,22 @@ class FamilyClassifier(Generating, BayesianClassifier):
     tolerance
         How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
         two Monte Carlo standard errors where it is a mean over draws.
+    formula
+        Features as formulaic reads them, such as `y ~ x + C(z)*u`, of the columns of a data frame; None takes all of
+        them. Needs `pip install 'bayes-gda[formula]'`.
+    unseen
+        What a level of a text column does in predictions that `fit` has not seen: raise ("error"), or count as the
+        average level of the training rows ("pool").
+    class_weight
+        Weights of the classes, {label: weight} or "balanced", times `sample_weight`; None is 1 for all. Probabilities
+        are then those of a population with these class shares: to change these alone, use `class_prior`.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        Labels (K,), and the features.
+        Labels (K,), and the columns of X.
+    encoding_
+        How columns that are not all numbers, or a formula, become features; None if X is used as it is.
     inference_, trust_
         The method in fact used, and whether to believe it.
     posterior_
@@ -73,6 +85,9 @@ class FamilyClassifier(Generating, BayesianClassifier):
         random_state: Any = 0,
         progress: bool | None = False,
         tolerance: float = TOLERANCE,
+        formula: str | None = None,
+        unseen: Unseen = "error",
+        class_weight: Any = None,
     ) -> None:
         self.family = family
         self.inference = inference
@@ -82,6 +97,9 @@ class FamilyClassifier(Generating, BayesianClassifier):
         self.random_state = random_state
         self.progress = progress
         self.tolerance = tolerance
+        self.formula = formula
+        self.unseen = unseen
+        self.class_weight = class_weight
 
     def _family(self, K: int) -> type[Family]:
         return get_family(self.family)

@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.columns import Unseen
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
 from bayes_gda.families.gaussian.novelty import Novelty, Prior, detect_novelty
@@ -28,6 +29,9 @@ class _Gaussian(Streaming):
         random_state: Any = 0,
         progress: bool | None = False,
         tolerance: float = TOLERANCE,
+        formula: str | None = None,
+        unseen: Unseen = "error",
+        class_weight: Any = None,
     ) -> None:
         self.inference = inference
         self.prior = prior
@@ -37,6 +41,9 @@ class _Gaussian(Streaming):
         self.random_state = random_state
         self.progress = progress
         self.tolerance = tolerance
+        self.formula = formula
+        self.unseen = unseen
+        self.class_weight = class_weight
 
     def novelty(self, X: Any, false_alarm: float = 0.01) -> Novelty:
         """Say which rows (n, d) are like nothing that the model has seen: far out for every class.
@@ -108,11 +115,22 @@ class BayesianLDA(_Gaussian):
     tolerance
         How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
         two Monte Carlo standard errors where it is a mean over draws.
+    formula
+        Features as formulaic reads them, such as `y ~ x + C(z)*u`, of the columns of a data frame; None takes all of
+        them. Needs `pip install 'bayes-gda[formula]'`.
+    unseen
+        What a level of a text column does in predictions that `fit` has not seen: raise ("error"), or count as the
+        average level of the training rows ("pool").
+    class_weight
+        Weights of the classes, {label: weight} or "balanced", times `sample_weight`; None is 1 for all. Probabilities
+        are then those of a population with these class shares: to change these alone, use `class_prior`.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        Labels (K,), and the features.
+        Labels (K,), and the columns of X.
+    encoding_
+        How columns that are not all numbers, or a formula, become features; None if X is used as it is.
     prior_
         The prior in fact used.
     inference_
@@ -164,11 +182,22 @@ class BayesianQDA(_Gaussian):
     tolerance
         How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
         two Monte Carlo standard errors where it is a mean over draws.
+    formula
+        Features as formulaic reads them, such as `y ~ x + C(z)*u`, of the columns of a data frame; None takes all of
+        them. Needs `pip install 'bayes-gda[formula]'`.
+    unseen
+        What a level of a text column does in predictions that `fit` has not seen: raise ("error"), or count as the
+        average level of the training rows ("pool").
+    class_weight
+        Weights of the classes, {label: weight} or "balanced", times `sample_weight`; None is 1 for all. Probabilities
+        are then those of a population with these class shares: to change these alone, use `class_prior`.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        Labels (K,), and the features.
+        Labels (K,), and the columns of X.
+    encoding_
+        How columns that are not all numbers, or a formula, become features; None if X is used as it is.
     prior_
         The prior in fact used.
     inference_
@@ -220,11 +249,22 @@ class BayesianNaiveGaussian(_Gaussian):
     tolerance
         How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
         two Monte Carlo standard errors where it is a mean over draws.
+    formula
+        Features as formulaic reads them, such as `y ~ x + C(z)*u`, of the columns of a data frame; None takes all of
+        them. Needs `pip install 'bayes-gda[formula]'`.
+    unseen
+        What a level of a text column does in predictions that `fit` has not seen: raise ("error"), or count as the
+        average level of the training rows ("pool").
+    class_weight
+        Weights of the classes, {label: weight} or "balanced", times `sample_weight`; None is 1 for all. Probabilities
+        are then those of a population with these class shares: to change these alone, use `class_prior`.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        Labels (K,), and the features.
+        Labels (K,), and the columns of X.
+    encoding_
+        How columns that are not all numbers, or a formula, become features; None if X is used as it is.
     prior_
         The prior in fact used.
     inference_

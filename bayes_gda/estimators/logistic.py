@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.columns import Unseen
 from bayes_gda.data.features import FeatureSpec
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
@@ -53,11 +54,22 @@ class BayesianLogisticRegression(Online):
     tolerance
         How far a probability may be off, for the verdict and for warnings: by the approximation of the posterior, or by
         two Monte Carlo standard errors where it is a mean over draws.
+    formula
+        Features as formulaic reads them, such as `y ~ x + C(z)*u`, of the columns of a data frame; None takes all of
+        them. Needs `pip install 'bayes-gda[formula]'`.
+    unseen
+        What a level of a text column does in predictions that `fit` has not seen: raise ("error"), or count as the
+        average level of the training rows ("pool").
+    class_weight
+        Weights of the classes, {label: weight} or "balanced", times `sample_weight`; None is 1 for all. Probabilities
+        are then those of a population with these class shares: to change these alone, use `class_prior`.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        Labels (K,), and the features.
+        Labels (K,), and the columns of X.
+    encoding_
+        How columns that are not all numbers, or a formula, become features; None if X is used as it is.
     prior_, features_
         The prior and the fitted feature map in fact used.
     inference_
@@ -98,6 +110,9 @@ class BayesianLogisticRegression(Online):
         random_state: Any = 0,
         progress: bool | None = False,
         tolerance: float = TOLERANCE,
+        formula: str | None = None,
+        unseen: Unseen = "error",
+        class_weight: Any = None,
     ) -> None:
         self.inference = inference
         self.prior = prior
@@ -112,6 +127,9 @@ class BayesianLogisticRegression(Online):
         self.random_state = random_state
         self.progress = progress
         self.tolerance = tolerance
+        self.formula = formula
+        self.unseen = unseen
+        self.class_weight = class_weight
 
     def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
         """Return the complete rows of positive weight, or raise if others are not to be dropped."""

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayes_gda.data.columns import Unseen
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.estimators.streaming import Generative
@@ -38,11 +39,22 @@ class BayesianRDA(Generative):
     random_state
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer; None is new each
         time.
+    formula
+        Features as formulaic reads them, such as `y ~ x + C(z)*u`, of the columns of a data frame; None takes all of
+        them. Needs `pip install 'bayes-gda[formula]'`.
+    unseen
+        What a level of a text column does in predictions that `fit` has not seen: raise ("error"), or count as the
+        average level of the training rows ("pool").
+    class_weight
+        Weights of the classes, {label: weight} or "balanced", times `sample_weight`; None is 1 for all. Probabilities
+        are then those of a population with these class shares: to change these alone, use `class_prior`.
 
     Attributes
     ----------
     classes_, n_features_in_, feature_names_in_
-        Labels (K,), and the features.
+        Labels (K,), and the columns of X.
+    encoding_
+        How columns that are not all numbers, or a formula, become features; None if X is used as it is.
     continuum_
         The models with their weights: `toward_lda`, `toward_naive` and `sentence` say where the data sit.
     prior_
@@ -74,10 +86,22 @@ class BayesianRDA(Generative):
     tolerance: float = TOLERANCE
     _stored: ClassVar[dict[str, Any]] = {"model_": AveragedClassifier}
 
-    def __init__(self, *, draws: int = 1000, chains: int = 4, random_state: Any = 0) -> None:
+    def __init__(
+        self,
+        *,
+        draws: int = 1000,
+        chains: int = 4,
+        random_state: Any = 0,
+        formula: str | None = None,
+        unseen: Unseen = "error",
+        class_weight: Any = None,
+    ) -> None:
         self.draws = draws
         self.chains = chains
         self.random_state = random_state
+        self.formula = formula
+        self.unseen = unseen
+        self.class_weight = class_weight
 
     def _family(self, K: int) -> type[Family]:
         return RDA

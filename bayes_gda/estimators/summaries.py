@@ -60,7 +60,7 @@ def fitted_html(estimator: "BayesianClassifier") -> str:
         "verdict": verdict_html(trust.verdict, trust.reason, trust.next_step, trust.light),
         "log evidence": _evidence(estimator),
         "classes": escape(", ".join(labels[:LISTED]) + more),
-        "features": str(estimator.n_features_in_),
+        "features": str(len(estimator._names())),
     }
     model: Any = estimator.model_
     if hasattr(model, "moments"):

@@ -9,9 +9,9 @@ The file is netCDF-4: `xarray.open_datatree(path)` and ArviZ read its `posterior
 """
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bayes_gda.data.columns import Encoding
+from bayes_gda.data.frames.encode import AnyEncoding
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import StoreError
 from bayes_gda.estimators.base import BayesianClassifier
@@ -27,7 +27,7 @@ __all__ = ["load", "load_encoding", "save"]
 LIMIT = 10_000_000
 
 
-def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encoding: Encoding | None = None) -> None:
+def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encoding: AnyEncoding | None = None) -> None:
     """Write a fitted estimator to one file.
 
     Whatever does not come back from the file as it went in is refused before the file is touched. A model that was
@@ -41,7 +41,8 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encodin
     path
         The file; one that exists is replaced, all at once.
     encoding
-        How the raw columns of a table became the features; `load_encoding` returns it.
+        How the raw columns of a table became the features, if the estimator does not know it; `load_encoding` returns
+        it, and a loaded estimator predicts such tables.
     """
     if type(estimator) not in records.ESTIMATORS.values():
         known = ", ".join(records.ESTIMATORS)
@@ -50,9 +51,10 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encodin
         raise StoreError(f"`estimator` must be fitted; this {type(estimator).__name__} is not. Call fit(X, y) first.")
     record, arrays = records.to_record(estimator)
     records.from_record(record, arrays)  # what does not load is not saved
+    encoding = estimator.encoding_ if encoding is None else encoding
     if encoding is not None:
         record["encoding"] = encodings.to_node(encoding)
-        encodings.from_node(record["encoding"], estimator.n_features_in_)
+        encodings.from_node(record["encoding"], len(estimator._names()))
     posterior = _posterior(estimator)
     groups, record["groups"] = trees.to_plain(posterior)
     files.write(path, formats.pack(formats.Content(record, arrays, groups)))
@@ -70,6 +72,9 @@ def load(path: str | os.PathLike[str]) -> BayesianClassifier:
     try:
         content = formats.unpack(tree, version)
         estimator = records.from_record(content.record, content.arrays)
+        encoding = _encoding(content.record)
+        if encoding is not None and not encoding.plain:
+            estimator._take_encoding(encoding)
         posterior = trees.restore(content.groups, content.record.get("groups"))
         if estimator.inference_ == "mcmc":
             records.check_sampled(estimator, posterior)
@@ -82,7 +87,7 @@ def load(path: str | os.PathLike[str]) -> BayesianClassifier:
     return estimator
 
 
-def load_encoding(path: str | os.PathLike[str]) -> Encoding | None:
+def load_encoding(path: str | os.PathLike[str]) -> AnyEncoding | None:
     """Read how a table's columns become the features of a saved model; None if it was saved without.
 
     Parameters
@@ -92,12 +97,15 @@ def load_encoding(path: str | os.PathLike[str]) -> Encoding | None:
     """
     tree, version = files.read(path)
     try:
-        record = formats.unpack(tree, version).record
-        node = record.get("encoding")
-        return None if node is None else encodings.from_node(node, record["fitted"]["n_features_in_"])
+        return _encoding(formats.unpack(tree, version).record)
     except Exception as error:
         cause = " ".join(str(error).split()).rstrip(".") or type(error).__name__
         raise StoreError(f"{os.fspath(path)!r} does not hold a valid model: {cause}. {files.RESTORE}") from error
+
+
+def _encoding(record: Any) -> AnyEncoding | None:
+    node = record.get("encoding")
+    return None if node is None else encodings.from_node(node, record["fitted"]["n_features_in_"])
 
 
 def _posterior(estimator: BayesianClassifier) -> "xr.DataTree":

@@ -46,8 +46,9 @@ _FITTED: dict[str, Any] = {
 }
 _SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "n_samples_seen_": float}
 
-# Parameters that came after the first files were written; where one is absent, its default is what was meant.
-_ADDED = {"missing"}
+# Parameters that came after the first files were written, those of one version together; where all of them are absent,
+# their defaults are what was meant.
+_ADDED = ({"missing"}, {"formula", "unseen", "class_weight"})
 
 
 class UnknownFamilyError(StoreError):
@@ -59,6 +60,9 @@ def to_record(estimator: BayesianClassifier) -> tuple[dict[str, Any], Arrays]:
     arrays: Arrays = {}
     names = [*_expected(estimator), *_SOMETIMES]
     fitted = {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+    if estimator.encoding_ is not None:  # whose columns stand beside, under "encoding"
+        features = estimator._names()
+        fitted |= {"n_features_in_": len(features), "feature_names_in_": np.array(features, dtype=object)}
     record = {
         "estimator": type(estimator).__name__,
         "params": {
@@ -127,7 +131,8 @@ def _expected(estimator: BayesianClassifier) -> dict[str, Any]:
 def _params(cls: type, nodes: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     hints = get_type_hints(cls.__init__)  # type: ignore[misc]  # mypy: a subclass may have another; we want this one's
     hints.pop("return", None)
-    if not set(hints) - _ADDED <= set(nodes) <= set(hints):
+    later = set[str]().union(*(group for group in _ADDED if not group & set(nodes)))
+    if not set(hints) - later <= set(nodes) <= set(hints):
         wrong = ", ".join(sorted(set(nodes) ^ set(hints)))
         raise StoreError(f"`params` must be those of {cls.__name__}; wrong or missing: {wrong}.")
     params = {name: decode(node, arrays, f"params.{name}") for name, node in nodes.items()}

@@ -160,10 +160,7 @@ def _read(formula: str, available: Sequence[str]) -> tuple[str, list[str], set[s
         method = factor.eval_method.value
         if method == "literal":
             continue
-        if method == "lookup":
-            found, coded = {factor.expr}, set()
-        else:
-            found, coded = _check_code(factor.expr)
+        found, coded = ({str(factor.expr)}, set[str]()) if method == "lookup" else _check_code(factor.expr)
         used |= dict.fromkeys(sorted(found))
         levels |= coded
         plain |= found - coded
@@ -299,7 +296,7 @@ def _cells(column: Column, raw: RawColumn) -> Any:
 
     if isinstance(raw.cells, Labels) and column.kind == "categorical":
         codes = np.maximum(code_levels(column, raw.cells, "error"), 0)
-        return pd.Categorical.from_codes(codes, categories=list(column.levels))
+        return pd.Categorical.from_codes(codes, categories=pd.Index(list(column.levels)))
     cells = same_kind(column, raw)
     present = cells[~raw.missing]
     return np.where(raw.missing, present[0] if len(present) else 1.0, cells)
