@@ -203,9 +203,7 @@ class Dataset:
         rows = encode_table(
             df, target=target, categorical=categorical, missing=missing, constant=constant, formula=formula
         )
-        return cls(
-            rows.X, rows.y, rows.encoding.feature_names, rows.class_names, rows.encoding, origin=rows.origin
-        )
+        return cls(rows.X, rows.y, rows.encoding.feature_names, rows.class_names, rows.encoding, origin=rows.origin)
 
     @property
     def n(self) -> int:

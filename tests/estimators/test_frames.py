@@ -216,7 +216,7 @@ def test_pipelines_with_a_column_transformer():
     )
     pipe = make_pipeline(columns, BayesianLDA()).fit(frame, Y)
     assert pipe.score(frame, Y) > 0.6
-    as_frames = make_pipeline(columns, BayesianLDA()).set_output(transform="pandas").fit(frame, Y)
+    as_frames = make_pipeline(clone(columns), BayesianLDA()).set_output(transform="pandas").fit(frame, Y)
     np.testing.assert_allclose(as_frames.predict_proba(frame), pipe.predict_proba(frame), rtol=1e-9)
     assert "levels__colour_red" in as_frames[-1].feature_names_in_
 

@@ -32,7 +32,7 @@ AnyEncoding = Encoding | FormulaEncoding
 
 
 class Encoded(NamedTuple):
-    """Rows of a table: X (n, d), y (n,) codes, the classes, how columns became features, and which rows were left out."""
+    """Rows of a table: X (n, d), y (n,) codes, the classes, the encoding, and which rows were left out."""
 
     X: Floats
     y: NDArray[np.intp]
