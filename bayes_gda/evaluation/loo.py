@@ -46,6 +46,15 @@ FEWEST_DRAWS = 5 * FEWEST
 # Log probabilities of a draw's classes may miss log 1 by rounding, not by more.
 SUM_TOLERANCE = 1e-6
 
+# Sivula et al. (2020): below this models predict alike, and the standard error of the difference is not to be relied
+# upon. A difference beyond so many standard errors is more than noise, at about 95 %.
+SMALL, BEYOND = 4.0, 2.0
+
+
+def told_apart(difference: float, se: float) -> bool:
+    """Whether a difference in elpd is more than noise: SMALL or more, and beyond its standard error, or infinite."""
+    return difference >= SMALL and (difference > BEYOND * se or bool(np.isinf(difference)))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loo:

@@ -22,7 +22,7 @@ from bayes_gda.checks import Floats, frozen, numbers, rectangle
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.calibration import LARGEST, brier_rows, paired_difference
-from bayes_gda.evaluation.loo import Kind, Loo
+from bayes_gda.evaluation.loo import BEYOND, SMALL, Kind, Loo, told_apart
 from bayes_gda.evaluation.reliability import SUM_TOLERANCE
 from bayes_gda.evaluation.stacking import pseudo_bma_weights, stacking_weights
 from bayes_gda.families.gaussian.continuum import Continuum
@@ -32,11 +32,8 @@ if TYPE_CHECKING:
 
 Family = Literal["generative", "discriminative"]
 
-# Sivula et al. (2020): below this the models predict alike, and the standard error of the difference is not to be
-# relied upon; nor is it below so many rows.
-SMALL, FEW_ROWS = 4.0, 100
-# A difference beyond so many standard errors is more than noise, at about 95 %.
-BEYOND = 2.0
+# Sivula et al. (2020): the standard error of a difference is not to be relied upon below so many rows.
+FEW_ROWS = 100
 # An error of a log evidence that changes the odds of two models by half.
 EVIDENCE_ERROR = 0.4
 
@@ -351,7 +348,7 @@ def _contrast(ground: _Ground, entries: Mapping[str, ModelScore], a: str, b: str
         return f"By {ground.name} {b!r} held the true class of a row to be impossible; {a!r} and it cannot be compared."
     pair = f"the {entries[a].family} model {a!r}", f"the {entries[b].family} {b!r}"
     gap = f"{difference:.1f} ± {se:.1f}"
-    if difference < SMALL or not difference > BEYOND * se:
+    if not told_apart(difference, se):
         why = f"less than {SMALL:g}" if difference < SMALL else f"within noise ({BEYOND:g} standard errors)"
         both = " and ".join(pair)
         return f"By {ground.name} {both} cannot be told apart: elpd differs by {gap} over {n} rows, {why}."

@@ -23,6 +23,7 @@ from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.model_comparison import Evidence, ModelComparison, ModelScore, compare_scores
 from bayes_gda.evaluation.performance import Performance, performance
 from bayes_gda.evaluation.sensitivity import Sensitivity, prior_sensitivity
+from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.base import Family, Kind
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
@@ -236,6 +237,12 @@ class Scorecard:
         errors = [probabilities(self.fitted.models[name], X)[1] for name in (method, self.method)]
         change = np.abs(P[method] - P[self.method])
         return float(change.max()), float(np.hypot(*errors).flat[change.argmax()])
+
+    @cached_property
+    def assumptions(self) -> Assumptions:
+        """What the model assumes, checked on its training rows."""
+        fitted = self.fitted
+        return fitted.family.assumptions(fitted.gaussian, self.settings.random_seed)
 
     # ── Decisions and prior ─────────────────────────────────────────────────────────────────────────────────────────
 

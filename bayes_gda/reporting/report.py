@@ -18,7 +18,7 @@ from typing import Any
 
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_size
-from bayes_gda.errors import StoreError
+from bayes_gda.errors import BayesGDAError, StoreError
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.processes.chains import Start, preferred_start, run_chains
 from bayes_gda.reporting.analysis.analysis import Analysis, analyse
@@ -129,10 +129,14 @@ def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str
     def draw(part: int, report: Callable[[int, int], None]) -> list[dict[str, Any]]:
         lines = []
         for figure in planned[part::PARTS]:
-            plot = figure.draw()
+            words = {"name": figure.name, "section": figure.section, "title": figure.title}
+            try:
+                plot = figure.draw()
+            except BayesGDAError as error:  # what one figure asks of the data must not cost the whole report
+                lines.append(words | {"reason": str(error)})
+                continue
             save(plot, folder / f"{figure.name}.svg")
             width, height = plot.figure.get_size_inches()
-            words = {"name": figure.name, "section": figure.section, "title": figure.title}
             # In CSS pixels: the browser keeps the room free before the image is there.
             size = {"width": round(96 * float(width)), "height": round(96 * float(height))}
             lines.append(words | {"caption": plot.caption, "alt": plot.alt} | size)
@@ -145,8 +149,9 @@ def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str
     with one_blas_thread():
         parts = run_chains(draw, PARTS, iterations=1, start=start)
     drawn = {line["name"]: line for lines in parts for line in lines}
-    numbers["figures"] = [drawn[figure.name] for figure in planned]
-    return {figure.name: (folder / f"{figure.name}.svg").read_bytes() for figure in planned}
+    numbers["figures"] = [drawn[figure.name] for figure in planned if "reason" not in drawn[figure.name]]
+    numbers["figures_left_out"] = [drawn[figure.name] for figure in planned if "reason" in drawn[figure.name]]
+    return {line["name"]: (folder / f"{line['name']}.svg").read_bytes() for line in numbers["figures"]}
 
 
 def _write_posteriors(analysis: Analysis, folder: Path) -> None:

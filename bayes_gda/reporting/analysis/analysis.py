@@ -8,15 +8,18 @@ rows, which had no part in the choice, can then judge it.
 """
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.quality import inspect_table
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.evaluation.calibration import log_score_rows, paired_difference
-from bayes_gda.evaluation.model_comparison import SMALL, ModelComparison
+from bayes_gda.evaluation.loo import told_apart
+from bayes_gda.evaluation.model_comparison import ModelComparison
 from bayes_gda.evaluation.scorecard import Scorecard, compare_models
 from bayes_gda.evaluation.sensitivity import Sensitivity
 from bayes_gda.methods.ladder import fit_every
@@ -24,6 +27,10 @@ from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.reporting.analysis.detail import Detail, look_closer, numbered
 from bayes_gda.reporting.analysis.placement import Placement, place
 from bayes_gda.reporting.analysis.settings import Clock, ReportSettings, split
+from bayes_gda.reporting.analysis.soundness import Remark, remarks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +56,8 @@ class Analysis:
         Prior sensitivity of each model's parameters.
     detail
         The chosen model in detail.
+    remarks
+        What deserves a look in the data, in words.
     clock
         Where the time went.
     """
@@ -68,7 +77,14 @@ class Analysis:
     costs: Floats
     sensitivities: dict[str, Sensitivity]
     detail: Detail
+    remarks: tuple[Remark, ...]
     clock: Clock
+
+    @property
+    def row_numbers(self) -> NDArray[np.intp]:
+        """(n_test,) numbers of the held-out rows in the table that was read, from 1."""
+        given = self.data.n == self.train.n
+        return (self.test if given else self.data).row_numbers[self.rows]
 
     @property
     def chosen(self) -> Scorecard:
@@ -114,7 +130,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         with clock.stage(f"evaluate {name}"):
             card = models[name] = Scorecard.of_fit(fitted, train, held, how)
             decided[name] = card.decisions(costs, _actions(held, costs))
-            _ = card.loo, card.posteriors, card.predictions, card.calibration
+            _ = card.loo, card.posteriors, card.predictions, card.calibration, card.performance, card.assumptions
         with clock.stage(f"weigh the prior of {name}"):
             sensitivities[name] = card.sensitivity()
     if not models:
@@ -126,7 +142,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         best = _chosen(comparison, models)
     with clock.stage(f"{best} in detail"):
         detail = look_closer(models[best], held, costs)
-        detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], numbers))
+        shown = (data if test is None else held).row_numbers[numbers]
+        detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], shown))
         baseline = _baseline(models[best], train, held)
     return Analysis(
         data,
@@ -144,6 +161,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         costs,
         sensitivities,
         detail,
+        tuple(remarks(inspect_table(data), data)),
         clock,
     )
 
@@ -157,10 +175,15 @@ def _actions(data: Dataset, costs: Floats) -> list[str]:
 
 
 def _chosen(comparison: ModelComparison, models: dict[str, Scorecard]) -> str:
-    """Return the model of fewest parameters among those that predict like the best by leave-one-out."""
+    """Return the model of fewest parameters among those that leave-one-out cannot tell from the best."""
     assert comparison.loo is not None
-    alike = [str(name) for name, gap in comparison.loo["difference"].items() if not abs(gap) >= SMALL]
-    return min(alike, key=lambda name: models[name].fitted.family.parameters)
+    return min(alike(comparison.loo), key=lambda name: models[name].fitted.family.parameters)
+
+
+def alike(table: "pd.DataFrame") -> list[str]:
+    """Return the best model of a table of scores and those that cannot be told from it, the best first."""
+    rows = zip(table.index, -table["difference"], table["difference_se"], strict=True)
+    return [str(name) for i, (name, gap, se) in enumerate(rows) if i == 0 or not told_apart(gap, se)]
 
 
 def _baseline(model: Scorecard, train: Dataset, test: Dataset) -> tuple[float, float, float]:

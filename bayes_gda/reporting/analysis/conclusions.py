@@ -3,29 +3,33 @@
 Each light is a small function of the figures behind it, so that every colour can be reached and tested.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.evaluation.model_comparison import SMALL
+from bayes_gda.evaluation.loo import BEYOND
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.families.base import Family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo, small
-from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.analysis import Analysis, alike
 from bayes_gda.reporting.analysis.calibrated import calibrated
 from bayes_gda.reporting.analysis.settings import ReportSettings
+from bayes_gda.reporting.analysis.soundness import assumptions_hold, sound_data
 from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, signed
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from bayes_gda.evaluation.sensitivity import Sensitivity
     from bayes_gda.methods.diagnostics import Diagnosis
 
-# A gain beyond so many standard errors is more than noise, at about 95 %.
-BEYOND = 2.0
 FAST = "Is the fast answer right for"
+# A class of which less than half of the rows are found, beyond the noise of their number, is missed.
+MISSED = 0.5
 
 
 def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
@@ -34,8 +38,10 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
     family = chosen.fitted.family
     estimator = family.estimator
     found = [
+        sound_data(analysis.remarks, settings.own_command()),
         which_model(analysis),
         how_good(analysis),
+        assumptions_hold(chosen.assumptions, family.title.lower(), analysis.train.n, settings.command("compare")),
         *approximations(analysis.models, settings),
         calibrated(chosen.calibration, analysis.test.n, estimator, settings),
         sampler({name: m.verdict.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
@@ -51,32 +57,44 @@ def which_model(analysis: Analysis) -> Conclusion:
     """Name the model that predicts best by leave-one-out, and those that cannot be told from it."""
     table, chosen = analysis.comparison.loo, analysis.chosen
     assert table is not None
-    top, n = str(table.index[0]), analysis.train.n
-    alike = [str(name) for name, gap in table["difference"].items() if abs(gap) < SMALL and name != top]
-    name = f"{chosen.fitted.family.title} ({chosen.name})"
+    n, name = analysis.train.n, f"{chosen.fitted.family.title} ({chosen.name})"
+    top, *others = alike(table)
+    others = [x for x in (top, *others) if x != chosen.name]
     if len(table) == 1:
         sentence = f"{name} is the only model that was fitted."
-    elif not alike:
-        second = table.iloc[1]
-        gap = f"{-second['difference']:.1f} ± {second['difference_se']:.1f}"
-        sentence = f"{name} predicts best by leave-one-out on the {n} training rows, {gap} in elpd before the next."
-    elif top == chosen.name:
-        sentence = f"{name} predicts best by leave-one-out on the {n} training rows; {_alike(alike)}."
-    else:
-        others = [x for x in [top, *alike] if x != chosen.name]
+    elif not others:
+        second: Any = table.iloc[1]
         sentence = (
-            f"{name} is the simplest of those that predict best by leave-one-out on the {n} training rows; "
-            f"{_alike(others)}."
+            f"{name} predicts best by leave-one-out on the {n} training rows: its elpd exceeds the runner-up's "
+            f"({table.index[1]}) by {-second['difference']:.1f} (SE {second['difference_se']:.1f})."
         )
-    bad = {m: a.loo.n_bad for m, a in analysis.models.items() if a.loo.n_bad and m in [top, *alike]}
-    return reliable(sentence, bad, bool(alike), chosen.fitted.family.estimator)
+    else:
+        lead = (
+            f"{name} has the fewest parameters of the models that leave-one-out on the {n} training rows cannot tell "
+            "apart"
+        )
+        sentence = f"{lead}: {_gaps(table, chosen.name, others)}."
+    bad = {m: analysis.models[m].loo.n_bad for m in alike(table) if analysis.models[m].loo.n_bad}
+    return reliable(sentence, bad, bool(others), chosen.fitted.family.estimator)
 
 
-def _alike(names: list[str]) -> str:
-    return f"{listed_names(names)} {'predicts' if len(names) == 1 else 'predict'} alike"
+def _gaps(table: "pd.DataFrame", chosen: str, others: list[str]) -> str:
+    """Say how the elpd of models compares with that of the best one."""
+    best = str(table.index[0])
+    if best == chosen:
+        return "; ".join(f"{x} is {_gap(table, x)} lower in elpd" for x in others)
+    rest = [x for x in others if x != best]
+    return "; ".join(
+        [f"{chosen} is {_gap(table, chosen)} lower in elpd than {best}", *(f"{x} {_gap(table, x)}" for x in rest)]
+    )
 
 
-def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str) -> Conclusion:
+def _gap(table: "pd.DataFrame", name: str) -> str:
+    line: Any = table.loc[name]
+    return f"{-line['difference']:.1f} (SE {line['difference_se']:.1f})"
+
+
+def reliable(sentence: str, bad: Mapping[str, int], several: bool, estimator: str) -> Conclusion:
     """Give the light: whether leave-one-out can be relied upon.
 
     Parameters
@@ -85,7 +103,7 @@ def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str)
         Which model was chosen.
     bad
         Rows with a bad k̂, of those models that came into question.
-    alike
+    several
         Whether there is more than one of these.
     estimator
         For the next call.
@@ -100,7 +118,9 @@ def reliable(sentence: str, bad: Mapping[str, int], alike: bool, estimator: str)
             "bayes_gda.evaluation.model_comparison.kfold(data, lambda train, X: "
             f"{estimator}().fit(train.X, train.y).predict_log_proba(X), folds=10)",
         )
-    return Conclusion(topic, "green", sentence, "Use it, or the one that you can explain best." if alike else "Use it.")
+    return Conclusion(
+        topic, "green", sentence, "Use it, or the one that you can explain best." if several else "Use it."
+    )
 
 
 def how_good(analysis: Analysis) -> Conclusion:
@@ -119,12 +139,30 @@ def how_good(analysis: Analysis) -> Conclusion:
         f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
         f"shares alone {signed(constant)}: a gain of {signed(gain)} (SE {error:.3f})."
     )
-    return graded(sentence, gain, error, analysis.chosen.fitted.family.estimator)
+    table = analysis.chosen.performance.table
+    missed = [str(name) for name, line in table.iterrows() if line["recall_upper"] < MISSED]
+    if missed:
+        line: Any = table.loc[missed[0]]
+        sentence += (
+            f" But of class “{plain(missed[0], 40)}” it finds {percent(line['recall'])} only "
+            f"({100 * analysis.chosen.performance.prob:.0f} % interval {percent(line['recall_lower'])} to "
+            f"{percent(line['recall_upper'])}, {line['rows']:.0f} rows)."
+        )
+    found = graded(sentence, gain, error, analysis.chosen.fitted.family.estimator, missed)
+    leaks = [name for remark in analysis.remarks if remark.leak for name in remark.columns]
+    if found.light == "green" and leaks:
+        leak = f"{sentence} These scores may rest on {listed_names([plain(x, 40) for x in leaks])} alone."
+        drop = analysis.settings.command("report", *(word for name in leaks for word in ("--drop", name)))
+        return replace(found, light="amber", sentence=leak, step="First see whether the data are sound.", call=drop)
+    return found
 
 
-def graded(sentence: str, gain: float, error: float, estimator: str) -> Conclusion:
-    """Give the light: the gain over a constant forecast, in its standard errors."""
+def graded(sentence: str, gain: float, error: float, estimator: str, missed: Sequence[str] = ()) -> Conclusion:
+    """Give the light: the gain over a constant forecast, in its standard errors; amber if classes are missed."""
     topic = "How good is it?"
+    if np.isfinite(gain) and gain > BEYOND * error and missed:
+        step = "Decide under costs: the most probable class is seldom a rare one, whatever its probability."
+        return Conclusion(topic, "amber", sentence, step, f"{estimator}().fit(X, y).decide(X_new, costs=costs)")
     if np.isfinite(gain) and gain > BEYOND * error:
         return Conclusion(topic, "green", f"{sentence} The features tell a good deal more than chance.", "Use it.")
     better = "BayesianLogisticRegression(features=2).fit(X, y)"

@@ -11,12 +11,10 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.calibration import paired_difference
+from bayes_gda.evaluation.loo import BEYOND
 from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
-
-# A mean difference beyond so many standard errors is more than noise, as in the comparison of models.
-BEYOND = 2.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -21,12 +21,13 @@ from bayes_gda.methods.settings import TOLERANCE
 from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.analysis.words import Conclusion
+from bayes_gda.reporting.page.sections import assumptions_section, data_section, performance_section, records
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 # Lines of a table, beyond which the rest is counted.
-PARAMETERS, ROWS, FEATURES, CLASSES = 6, 10, 30, 40
+PARAMETERS, ROWS = 6, 10
 PACKAGES = ("numpy", "scipy", "pandas", "arviz", "matplotlib", "pymc")
 # Evidence is held to the method that errs least, in this order.
 EVIDENCE = ("exact", "bridge", "corrected", "ep", "laplace")
@@ -51,7 +52,9 @@ def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str)
             for c in conclusions
         ],
         "chosen": {"name": chosen.name, "title": chosen.title, "method": analysis.chosen.method},
-        "data": _data(analysis),
+        "data": data_section(analysis),
+        "performance": performance_section(analysis),
+        "assumptions": assumptions_section(analysis),
         "models": [_model(model) for model in analysis.models.values()],
         "failed": [{"name": name, "reason": reason} for name, reason in analysis.failed.items()],
         "sampling": [_sampling(model, analysis) for model in analysis.models.values() if model.verdict.diagnosis],
@@ -81,51 +84,7 @@ def clean(value: Any) -> Any:
     return None if value is None else str(value)
 
 
-def records(table: "pd.DataFrame", *names: str) -> list[dict[str, Any]]:
-    """Return the lines of a table as dicts, its index levels under `names`."""
-    out = []
-    for key, line in zip(table.index, table.to_dict("records"), strict=True):
-        keys = key if isinstance(key, tuple) else (key,)
-        out.append(dict(zip(names, keys, strict=True)) | {str(k): v for k, v in line.items()})
-    return out
-
-
-# ── Data and models ─────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _data(analysis: Analysis) -> dict[str, Any]:
-    train, test, given = analysis.train, analysis.test, analysis.data
-    counts = np.bincount(test.y, minlength=test.K)
-    every = train.class_counts + counts
-    balance = [
-        {"class": c, "train": train.class_counts[k], "test": counts[k], "share": every[k] / every.sum()}
-        for k, c in enumerate(train.class_names)
-    ]
-    features = [
-        {
-            "feature": name,
-            "mean": train.X[:, j].mean(),
-            "sd": train.X[:, j].std(ddof=1),
-            "least": train.X[:, j].min(),
-            "most": train.X[:, j].max(),
-        }
-        for j, name in enumerate(train.feature_names)
-    ]
-    return {
-        "rows": train.n + test.n,
-        "features_count": given.d,
-        "classes_count": given.K,
-        "missing": int(np.isnan(given.X).sum()),
-        "train_rows": train.n,
-        "test_rows": test.n,
-        "test_given": given.n == train.n,
-        "test_size": analysis.settings.test_size,
-        "seed": analysis.settings.random_seed,
-        "balance": balance[:CLASSES],
-        "balance_left_out": max(0, len(balance) - CLASSES),
-        "features": features[:FEATURES],
-        "features_left_out": max(0, len(features) - FEATURES),
-    }
+# ── Models ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _model(model: Scorecard) -> dict[str, Any]:
@@ -229,7 +188,7 @@ def _predictions(analysis: Analysis) -> dict[str, Any]:
     names = test.class_names
     rows = [
         {
-            "row": analysis.rows[i],
+            "row": analysis.row_numbers[i],
             "class": names[test.y[i]],
             "predicted": names[top[i]],
             "probability": P[i, top[i]],

@@ -49,6 +49,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     chosen, detail, test = analysis.chosen, analysis.detail, analysis.test
     if analysis.train.d > 1:
         yield Figure("projection", "data", "The training rows", partial(plots.plot_projection, analysis.train))
+    yield from _performance(analysis)
     yield from _densities(analysis)
     if chosen.fitted.tree is not None:
         tree, name = chosen.fitted.tree, chosen.name
@@ -94,6 +95,20 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
             yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, model.loo))
     sensitivity = partial(plots.plot_sensitivity, detail.sensitivity)
     yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", sensitivity)
+
+
+def _performance(analysis: Analysis) -> Iterator[Figure]:
+    """Draw how well the chosen model tells the classes apart, and whether its classes are Gaussian."""
+    chosen, names = analysis.chosen, analysis.test.class_names
+    found = chosen.performance
+    confusion = partial(plots.plot_confusion, found.confusion, names)
+    yield Figure("confusion", "performance", f"Confusion matrix of {chosen.name}", confusion)
+    if found.curves:
+        curves = partial(plots.plot_curves, found, names)
+        yield Figure("curves", "performance", f"ROC and precision-recall curves of {chosen.name}", curves)
+    if distances := chosen.assumptions.distances:
+        distant = partial(plots.plot_distances, distances)
+        yield Figure("distances", "assumptions", f"Distances of training rows under {chosen.name}", distant)
 
 
 def _worst(model: Scorecard) -> list[str]:

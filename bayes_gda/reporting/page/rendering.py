@@ -6,7 +6,6 @@ can hold every number of the page to report.json.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,31 +15,12 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from bayes_gda.errors import DataError
+from bayes_gda.reporting.page.tables import TABLES, Column
 
 # How each kind of number is written: decimals, and what stands behind it.
 FIXED = {"int": 0, "f1": 1, "f2": 2, "f3": 3, "f4": 4, "pct": 1, "pct0": 0}
 UNKNOWN = "–"
 NARROW = "\u202f"  # between thousands: a space that does not break
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table.
-
-    Parameters
-    ----------
-    key, head
-        Key of the row's value; heading.
-    kind
-        `text`, `name` (chosen by the user), or a kind of number.
-    tip
-        What the heading means, if it is not plain.
-    """
-
-    key: str
-    head: str
-    kind: str = "text"
-    tip: str = ""
 
 
 def number(value: float | None, kind: str) -> str:
@@ -79,191 +59,6 @@ def name(value: Any) -> Markup:
     """Return a name of the user's: apart from the direction of the text around it, cut if need be, in full on hover."""
     text = str(value)
     return Markup('<bdi class="name" title="{0}">{0}</bdi>').format(text)
-
-
-# ── Tables ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-_ELPD = Column("elpd", "elpd", "f1", "sum of log p(y | x) over the rows; higher is better")
-_SE = Column("se", "± se", "f1")
-_DIFF = Column("difference", "less best", "f1", "elpd less that of the best model")
-_DIFF_SE = Column("difference_se", "± se", "f1", "standard error of the paired difference")
-_SCORES = (
-    Column("log_score", "log score", "f3", "mean log probability of the true class; higher is better"),
-    Column("brier", "Brier", "f3", "0 is perfect; lower is better"),
-    Column("accuracy", "accuracy", "pct"),
-    Column("accuracy_se", "± se", "pct"),
-)
-_PARTS = (
-    Column("log_score", "log score", "f3"),
-    Column("brier", "Brier", "f3"),
-    Column("miscalibration", "miscalibration", "f4", "what recalibration would gain"),
-    Column("discrimination", "discrimination", "f4", "what the forecasts gain over the constant share"),
-    Column("uncertainty", "uncertainty", "f4", "score of the constant share"),
-    Column("ece", "ECE", "f3", "expected calibration error"),
-    Column("ece_debiased", "beyond chance", "f3", "ECE less what calibrated forecasts would show"),
-)
-TABLES: dict[str, tuple[Column, ...]] = {
-    "balance": (
-        Column("class", "class", "name"),
-        Column("train", "training rows", "int"),
-        Column("test", "held-out rows", "int"),
-        Column("share", "share", "pct"),
-    ),
-    "features": (
-        Column("feature", "feature", "name"),
-        Column("mean", "mean", "g3"),
-        Column("sd", "sd", "g3"),
-        Column("least", "smallest", "g3"),
-        Column("most", "largest", "g3"),
-    ),
-    "models": (
-        Column("name", "model"),
-        Column("family", "family"),
-        Column("parameters", "parameters", "int", "free parameters"),
-        Column("method", "fitted by", "text", "what the predictions of this report rest on"),
-        Column("verdict", "fast answer", "text", "verdict on Laplace's approximation"),
-        Column("laplace_error", "error, Laplace", "f4", "estimated largest error of a probability on training rows"),
-        Column("ep_error", "error, EP", "f4", "the same of expectation propagation"),
-        Column("pareto_k", "k̂", "f2", "of the approximation's own weights; good below 0.7"),
-        Column("ess_fraction", "effective", "pct", "share of the approximation's draws that count"),
-        Column("corrected_k", "k̂, corrected", "f2", "of the corrected posterior; reliable below 0.7"),
-    ),
-    "sampling": (
-        Column("model", "model"),
-        Column("verdict", "verdict"),
-        Column("chains", "chains", "int"),
-        Column("draws", "draws each", "int"),
-        Column("r_hat", "largest R-hat", "f3", "good below 1.01"),
-        Column("ess_bulk", "least ESS, bulk", "int", "effective draws for the middle; 400 are enough"),
-        Column("ess_tail", "least ESS, tail", "int", "for the 5 % and 95 % quantiles; az.summary: 11 % and 89 %"),
-        Column("divergences", "divergences", "int"),
-        Column("e_bfmi", "least E-BFMI", "f2", "good from 0.3"),
-        Column("acceptance", "acceptance", "f2"),
-        Column("seconds", "seconds", "f1"),
-    ),
-    "worst": (
-        Column("parameter", "parameter", "name"),
-        Column("mean", "mean", "g3"),
-        Column("sd", "sd", "g3"),
-        Column("r_hat", "R-hat", "f3"),
-        Column("ess_bulk", "ESS, bulk", "int"),
-        Column("ess_tail", "ESS, tail", "int", "for the 5 % and 95 % quantiles; az.summary: 11 % and 89 %"),
-        Column("mcse_mean", "error of the mean", "g3"),
-    ),
-    "joint": (
-        Column("method", "method"),
-        Column("largest_mean_difference_sd", "largest shift, sd", "f2", "of a posterior mean, in posterior sd"),
-        Column("parameter", "of", "name"),
-        Column("kl", "KL", "f3", "divergence of the Gaussians with the same moments, in nats"),
-        Column("kl_noise", "KL by chance", "f3", "what equal distributions would have with these draws"),
-        Column("kl_excess", "KL beyond chance", "f3", "the difference; about 0 if the distributions are equal"),
-        Column("energy_distance", "energy", "f4", "energy distance of all parameters together"),
-        Column("energy_p_value", "p", "f3", "chance of such a distance between equal posteriors"),
-    ),
-    "parameters": (
-        Column("method", "method"),
-        Column("parameter", "parameter", "name"),
-        Column("mean", "mean", "g3"),
-        Column("sd", "sd", "g3"),
-        Column("mean_difference_sd", "shift, sd", "f2", "mean less that of the reference, in its sd"),
-        Column("sd_ratio", "sd ratio", "f2"),
-        Column("accuracy", "overlap, %", "f1", "100 (1 − total variation)"),
-        Column("skewness", "skewness", "f2"),
-    ),
-    "methods": (
-        Column("method", "method"),
-        Column("max_change", "largest change", "f4", "of a probability, over rows"),
-        Column("q95_change", "95 % of rows below", "f4"),
-        Column("mean_change", "mean change", "f4"),
-        Column("flips", "decisions flipped", "pct"),
-        Column("mean_kl", "log score lost", "f4", "mean KL to the reference, in nats"),
-    ),
-    "evidence": (
-        Column("method", "method"),
-        Column("log_evidence", "log evidence", "f2"),
-        Column("error", "error", "f3", "standard error; unknown for Laplace"),
-        Column("difference", "difference", "f3"),
-        Column("z", "in errors", "f1"),
-    ),
-    "uncertain": (
-        Column("row", "row", "int"),
-        Column("class", "true class", "name"),
-        Column("predicted", "most probable", "name"),
-        Column("probability", "probability", "f3"),
-        Column("lower", "from", "f3"),
-        Column("upper", "to", "f3"),
-        Column("entropy", "entropy", "f3", "in nats"),
-        Column("epistemic", "of which unknown parameters", "f4"),
-    ),
-    "calibration": (
-        Column("model", "model"),
-        *_PARTS,
-        Column("impossible", "impossible", "int", "rows whose truth had probability 0"),
-    ),
-    "events": (
-        Column("event", "event"),
-        Column("class", "class", "name"),
-        *_PARTS,
-        Column("ece_p_value", "p of the ECE", "f3", "under perfect calibration"),
-        Column("intercept", "intercept", "f2", "0 if calibrated"),
-        Column("intercept_se", "SE", "f2"),
-        Column("slope", "slope", "f2", "1 if calibrated; below 1 the forecasts are too extreme"),
-        Column("slope_se", "SE", "f2"),
-        Column("lr", "LR", "f2", "likelihood-ratio statistic of intercept 0 and slope 1, 2 degrees of freedom"),
-        Column("lr_p_value", "p of LR", "f3"),
-        Column("error_lower", "error from", "f3", "interval for the mean calibration error"),
-        Column("error_upper", "to", "f3"),
-    ),
-    "decisions": (
-        Column("model", "model"),
-        Column("expected_loss", "expected cost", "f4", "mean cost of a row that the model itself expects"),
-        Column("realised_loss", "cost in fact", "f4", "mean cost of a held-out row"),
-        Column("realised_se", "± se", "f4"),
-        Column("firm", "firm decisions", "pct", "best with 95 % of the posterior or more"),
-        Column("value_of_information", "value of knowing more", "g3", "most that further training rows can be worth"),
-    ),
-    "loo": (
-        Column("model", "model"),
-        _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES,
-        Column("stacking", "stacking", "f2", "weight in the best mixture"),
-        Column("p_eff", "p_eff", "f1", "effective number of parameters"),
-        Column("refitted", "refitted", "int", "rows scored by a fit without them, since weighting fails"),
-        Column("bad_k", "unreliable", "int", "rows with a bad k̂ that could not be refitted"),
-    ),
-    "held_out": (Column("model", "model"), _ELPD, _SE, _DIFF, _DIFF_SE, *_SCORES),
-    "model_evidence": (
-        Column("model", "model"),
-        Column("of", "of"),
-        Column("log_evidence", "log evidence", "f2"),
-        Column("error", "error", "f3"),
-        Column("probability", "probability", "f3", "of the model among those of the same kind"),
-    ),
-    "sensitivity_models": (
-        Column("model", "model"),
-        Column("prior", "largest, prior", "f3", "sensitivity to the prior; limit 0.05"),
-        Column("worst", "of", "name"),
-        Column("likelihood", "largest, likelihood", "f3"),
-        Column("marked", "parameters marked", "int"),
-        Column("parameters", "of", "int"),
-        Column("pareto_k", "largest k̂", "f2", "of the weights behind it"),
-    ),
-    "sensitivity_parameters": (
-        Column("parameter", "parameter", "name"),
-        Column("prior", "prior", "f3"),
-        Column("likelihood", "likelihood", "f3"),
-        Column("diagnosis", "diagnosis"),
-    ),
-    "sensitivity_rows": (
-        Column("row", "row", "int"),
-        Column("class", "most probable", "name"),
-        Column("probability", "probability", "f3"),
-        Column("lower", "prior counts less", "f3"),
-        Column("upper", "prior counts more", "f3"),
-        Column("prior", "change if doubled", "f4"),
-    ),
-    "versions": (Column("package", "package"), Column("version", "version")),
-    "timings": (Column("stage", "stage"), Column("seconds", "seconds", "f1"), Column("share", "share", "pct")),
-}  # fmt: skip
 
 
 # Marks that may stand as they are in an address between double quotes; letters and digits may anyway.

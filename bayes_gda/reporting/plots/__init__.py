@@ -8,13 +8,17 @@ predictions    plot_predictions, plot_intervals, plot_separation
 calibration    plot_reliability, plot_thresholds, plot_costs, plot_decisions
 comparison     plot_pareto_k, plot_models, plot_sensitivity
 continuum      plot_continuum
+performance    plot_confusion, plot_curves
+assumptions    plot_distances
 style          Plot, save
 textbook       the figures of the textbook, in a folder of their own
 """
 
+from bayes_gda.reporting.plots.assumptions import plot_distances
 from bayes_gda.reporting.plots.calibration import plot_costs, plot_decisions, plot_reliability, plot_thresholds
 from bayes_gda.reporting.plots.comparison import plot_models, plot_pareto_k, plot_sensitivity
 from bayes_gda.reporting.plots.continuum import plot_continuum
+from bayes_gda.reporting.plots.performance import plot_confusion, plot_curves
 from bayes_gda.reporting.plots.plane import Plane, discriminant_plane, feature_plane
 from bayes_gda.reporting.plots.posteriors import plot_forest, plot_marginals, plot_pair
 from bayes_gda.reporting.plots.predictions import plot_intervals, plot_predictions, plot_separation
@@ -27,10 +31,13 @@ __all__ = [
     "Plot",
     "discriminant_plane",
     "feature_plane",
+    "plot_confusion",
     "plot_continuum",
     "plot_costs",
+    "plot_curves",
     "plot_decisions",
     "plot_densities",
+    "plot_distances",
     "plot_energy",
     "plot_ess",
     "plot_forest",

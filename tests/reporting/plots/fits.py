@@ -13,8 +13,10 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.model_comparison import ModelScore, compare_scores
+from bayes_gda.evaluation.performance import performance
 from bayes_gda.evaluation.reliability import one_class, reliability_curve, top_label
 from bayes_gda.evaluation.sensitivity import prior_sensitivity
+from bayes_gda.families.gaussian.assumptions import gaussian_assumptions
 from bayes_gda.families.gaussian.continuum import fit_continuum
 from bayes_gda.families.gaussian.discriminant import plug_in_lda, plug_in_qda
 from bayes_gda.families.gaussian.exact import lda_posterior
@@ -64,6 +66,18 @@ def gaussians(name, shared=True):
 def probabilities(name, shared=True):
     model = gaussians(name, shared)
     return lambda X: softmax(model.log_joint(X), axis=1)
+
+
+@cache
+def judged(name):
+    """How well LDA tells the classes apart."""
+    d = data(name)
+    return performance(probabilities(name)(d.X), d.y, class_names=[str(c) for c in d.class_names])
+
+
+@cache
+def distances(name):
+    return gaussian_assumptions(data(name), shared=False, diagonal=False, random_seed=0).distances
 
 
 @cache

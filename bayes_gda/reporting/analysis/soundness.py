@@ -1,0 +1,243 @@
+"""Are the data sound, and does the model fit them? What findings and checks of assumptions mean, in sentences."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from bayes_gda.data.quality import Finding, Kind
+from bayes_gda.data.table import Dataset
+from bayes_gda.families.assumptions import Assumptions, Check
+from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent
+
+# Family-wise level at which an assumption is rejected.
+LEVEL = 0.05
+# Names of a kind in a sentence; more are counted.
+MOST_NAMES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A finding in words.
+
+    Parameters
+    ----------
+    light
+        Green for what is only worth knowing.
+    sentence, step
+        What was found; what to do.
+    columns
+        The features that one would leave out.
+    leak
+        Whether scores may be too good to be true.
+    """
+
+    light: Light
+    sentence: str
+    step: str
+    columns: tuple[str, ...] = ()
+    leak: bool = False
+
+
+def remarks(findings: Sequence[Finding], data: Dataset) -> list[Remark]:
+    """Say what was found in the data, the gravest first; findings of one kind are said together."""
+    kinds = dict.fromkeys(finding.kind for finding in findings)
+    said = [_WORDS[kind]([f for f in findings if f.kind == kind], data) for kind in kinds]
+    return sorted([*_dropped(data), *said], key=lambda remark: remark.light == "green")
+
+
+def sound_data(found: Sequence[Remark], command: str) -> Conclusion:
+    """Give the light: amber if something was found that may mislead a model.
+
+    Parameters
+    ----------
+    found
+        From `remarks`.
+    command
+        The command line of this report, to which columns to leave out are added.
+    """
+    topic = "Are the data sound?"
+    grave = [remark for remark in found if remark.light != "green"]
+    if not grave:
+        sentence = "No identifier, copy, leak, outlier, contradiction or rare class was found."
+        return Conclusion(topic, "green", sentence, "Use them.")
+    columns = list(dict.fromkeys(name for remark in grave for name in remark.columns))
+    call = " ".join([command, *(f"--drop {_quoted(name)}" for name in columns)])
+    return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), grave[0].step, call)
+
+
+def _quoted(name: str) -> str:
+    import shlex
+
+    return shlex.quote(name)
+
+
+def _dropped(data: Dataset) -> list[Remark]:
+    origin = data.origin
+    if origin is None:
+        return []
+    lost = origin.total - len(origin.rows)
+    most = sorted(origin.missing, key=lambda name: -origin.missing[name])
+    gaps = [f"{_plain(name)} ({origin.missing[name]})" for name in most[:MOST_NAMES]]
+    if origin.unlabelled:
+        gaps.append(f"the class ({origin.unlabelled})")
+    share = lost / origin.total
+    sentence = (
+        f"{_rows(lost)} of {origin.total} ({percent(share)}) {'was' if lost == 1 else 'were'} left out for missing "
+        f"values, which are in {listed_names(gaps)}."
+    )
+    step = "If what is missing depends on the class, the rest misleads: use --missing keep with a Gaussian model."
+    return [Remark("amber" if share > LEVEL else "green", sentence, step)]
+
+
+def _separator(found: Sequence[Finding], data: Dataset) -> Remark:
+    names = _names(found)
+    one = len(found) == 1
+    sentence = (
+        f"{names} alone {'tells' if one else 'tell'} the classes apart (AUC {min(f.value for f in found):.3f}): "
+        f"{'it' if one else 'they'} may be another form of the class, or known only after it."
+    )
+    step = "Leave out what is not known when a prediction is asked for."
+    return Remark("amber", sentence, step, tuple(f.columns[0] for f in found), leak=True)
+
+
+def _identifier(found: Sequence[Finding], data: Dataset) -> Remark:
+    one = len(found) == 1
+    what = "holds a different whole number in every row, as identifiers do" if one else "hold identifiers, it seems"
+    return Remark("amber", f"{_names(found)} {what}.", "Leave identifiers out.", tuple(f.columns[0] for f in found))
+
+
+def _copies(found: Sequence[Finding], data: Dataset) -> Remark:
+    groups = "; ".join(listed_names([_plain(name) for name in f.columns]) for f in found[:MOST_NAMES])
+    sentence = f"These features are linear functions of each other: {groups}."
+    step = "Keep one of each group: their separate effects cannot be told apart."
+    return Remark("amber", sentence, step, tuple(name for f in found for name in f.columns[1:]))
+
+
+def _outliers(found: Sequence[Finding], data: Dataset) -> Remark:
+    worst = found[0]
+    numbers = data.row_numbers[list(worst.places)]
+    many = f" and {len(found) - 1} more features have" if len(found) > 1 else " has"
+    sentence = (
+        f"{_plain(worst.columns[0])}{many} values more than 10 robust standard deviations from the median "
+        f"(up to {worst.value:.0f}; row{'' if len(numbers) == 1 else 's'} "
+        f"{listed_names([str(i) for i in numbers[:MOST_NAMES]])}{' …' if worst.rows > MOST_NAMES else ''})."
+    )
+    return Remark("amber", sentence, "Look at these values: slips, codes for missing values, or heavy tails?")
+
+
+def _conflict(found: Sequence[Finding], data: Dataset) -> Remark:
+    sentence = f"{_rows(found[0].rows)} have the same features as a row of another class."
+    return Remark("green", sentence, "No model can tell these apart.")
+
+
+def _repeated(found: Sequence[Finding], data: Dataset) -> Remark:
+    count = found[0].rows
+    share = count / data.n
+    sentence = f"{_rows(count)} ({percent(share)}) {'repeats' if count == 1 else 'repeat'} an earlier one."
+    step = "If they are copies and not equal measurements, held-out rows are not new: remove them."
+    return Remark("amber" if share > LEVEL else "green", sentence, step)
+
+
+def _rare(found: Sequence[Finding], data: Dataset) -> Remark:
+    classes = [f"“{_plain(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in found[:MOST_NAMES]]
+    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+    sentence = f"Few rows are of class {listed_names(classes)}{more}."
+    return Remark("amber", sentence, "Read its recall and precision, not the accuracy; merge classes or add rows.")
+
+
+def _two_values(found: Sequence[Finding], data: Dataset) -> Remark:
+    names = found[0].columns
+    shown = listed_names([_plain(name) for name in names[:MOST_NAMES]])
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    what = "has two values" if len(names) == 1 else "have two values each"
+    sentence = f"{shown}{more} {what}, which Gaussian classes treat as measurements."
+    return Remark("green", sentence, "Prefer a regression, or a model of columns by their type.")
+
+
+_WORDS: dict[Kind, Callable[[Sequence[Finding], Dataset], Remark]] = {
+    "separator": _separator,
+    "identifier": _identifier,
+    "copies": _copies,
+    "outliers": _outliers,
+    "conflict": _conflict,
+    "repeated rows": _repeated,
+    "rare class": _rare,
+    "two values": _two_values,
+}
+
+
+def _names(found: Sequence[Finding]) -> str:
+    names = [_plain(f.columns[0]) for f in found]
+    more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    return listed_names(names[:MOST_NAMES] + more)
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def _plain(name: str) -> str:
+    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
+
+    return plain(name, 40)
+
+
+# ── Assumptions ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def rejected(found: Assumptions) -> list[tuple[Check, float]]:
+    """Return the checks that are rejected at the family-wise level, with their adjusted p-values."""
+    return [(c, p) for c, p in zip(found.checks, found.adjusted(), strict=True) if p < LEVEL]
+
+
+def check_sentence(check: Check, p: float) -> str:
+    """Say what a check found; `p` is its adjusted p-value, nan if there is none."""
+    worst = check.worst
+    if np.isnan(p) or worst is None:
+        return check.note or "Not checked."
+    figures = (
+        f"{worst.where}: {worst.observed:.3g} where {worst.expected:.3g} is expected ({abs(worst.z):.1f} standard "
+        "deviations)"
+    )
+    verdict = "Rejected" if p < LEVEL else "Not rejected"
+    return f"{verdict} (p = {p:.3f}); largest departure {figures}."
+
+
+def assumptions_hold(found: Assumptions, title: str, n: int, command: str) -> Conclusion:
+    """Give the light: whether an assumption of the chosen model is rejected by its training rows.
+
+    Parameters
+    ----------
+    found
+        The checks of the chosen model.
+    title, n
+        Its name; training rows.
+    command
+        The command line that compares models on these data.
+    """
+    topic = "Do the assumptions hold?"
+    known = [c for c in found.checks if not np.isnan(c.p_value)]
+    if not known:
+        notes = " ".join(c.note for c in found.checks if c.note)
+        return Conclusion(
+            topic, "green", f"No assumption of {title} was checked. {notes}".strip(), "Judge by its scores."
+        )
+    failed = rejected(found)
+    joint = f"Holm-adjusted for {len(known)} checks" if len(known) > 1 else "one check"
+    if not failed:
+        names = listed_names([c.assumption for c in known])
+        least = min(p for p in found.adjusted() if not np.isnan(p))
+        sentence = f"Not rejected on {n} training rows: {names} (smallest p = {least:.2f}, {joint})."
+        return Conclusion(
+            topic, "green", sentence, "A check that does not reject is no proof; larger samples see more."
+        )
+    parts = "; ".join(f"{c.assumption} (p = {p:.3f}; {_departure(c)})" for c, p in failed)
+    sentence = f"Rejected on {n} training rows ({joint}): {parts}."
+    return Conclusion(topic, "amber", sentence, failed[0][0].remedy, command)
+
+
+def _departure(check: Check) -> str:
+    worst = check.worst
+    assert worst is not None
+    return f"{worst.where}: {worst.observed:.3g}, expected {worst.expected:.3g}"

@@ -1,0 +1,120 @@
+"""Sections of a report that an analyst reads first, as plain values: the data, the performance, the assumptions."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.soundness import LEVEL, check_sentence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Lines of a table, beyond which the rest is counted.
+FEATURES, CLASSES = 30, 40
+
+
+def records(table: "pd.DataFrame", *names: str) -> list[dict[str, Any]]:
+    """Return the lines of a table as dicts, its index levels under `names`."""
+    out = []
+    for key, line in zip(table.index, table.to_dict("records"), strict=True):
+        keys = key if isinstance(key, tuple) else (key,)
+        out.append(dict(zip(names, keys, strict=True)) | {str(k): v for k, v in line.items()})
+    return out
+
+
+def data_section(analysis: Analysis) -> dict[str, Any]:
+    """Return what went in: rows, classes, features, and what deserves a look."""
+    train, test, given = analysis.train, analysis.test, analysis.data
+    counts = np.bincount(test.y, minlength=test.K)
+    every = train.class_counts + counts
+    balance = [
+        {"class": c, "train": train.class_counts[k], "test": counts[k], "share": every[k] / every.sum()}
+        for k, c in enumerate(train.class_names)
+    ]
+    features = [
+        {
+            "feature": name,
+            "mean": train.X[:, j].mean(),
+            "sd": train.X[:, j].std(ddof=1),
+            "least": train.X[:, j].min(),
+            "most": train.X[:, j].max(),
+        }
+        for j, name in enumerate(train.feature_names)
+    ]
+    origin = given.origin
+    return {
+        "source": analysis.settings.data_name,
+        "target": analysis.settings.target,
+        "findings": [{"light": r.light, "sentence": r.sentence, "step": r.step} for r in analysis.remarks],
+        "table_rows": given.n if origin is None else origin.total,
+        "dropped": 0 if origin is None else origin.total - given.n,
+        "missing_columns": [] if origin is None else _missing(origin.missing),
+        "rows": train.n + test.n,
+        "features_count": given.d,
+        "classes_count": given.K,
+        "missing": int(np.isnan(given.X).sum()) + (0 if origin is None else sum(origin.missing.values())),
+        "train_rows": train.n,
+        "test_rows": test.n,
+        "test_given": given.n == train.n,
+        "test_size": analysis.settings.test_size,
+        "seed": analysis.settings.random_seed,
+        "balance": balance[:CLASSES],
+        "balance_left_out": max(0, len(balance) - CLASSES),
+        "features": features[:FEATURES],
+        "features_left_out": max(0, len(features) - FEATURES),
+    }
+
+
+def _missing(counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    order = sorted(counts, key=lambda name: -counts[name])
+    return [{"column": name, "missing": counts[name]} for name in order[:FEATURES]]
+
+
+def performance_section(analysis: Analysis) -> dict[str, Any]:
+    """Return how well the chosen model tells the classes of held-out rows apart."""
+    found = analysis.chosen.performance
+    low, high = found.accuracy_interval
+    counts = np.bincount(analysis.test.y, minlength=analysis.test.K)
+    top = int(analysis.train.class_counts.argmax())
+    constant, gain, gain_se = analysis.baseline
+    own: Any = analysis.chosen.calibration.loc[("all classes", "")]
+    return {
+        "prob": found.prob,
+        "classes": records(found.table.head(CLASSES), "class"),
+        "classes_left_out": max(0, len(found.table) - CLASSES),
+        "confusion": found.confusion[:CLASSES, :CLASSES],
+        "accuracy": found.accuracy,
+        "accuracy_lower": low,
+        "accuracy_upper": high,
+        "balanced_accuracy": found.balanced_accuracy,
+        "majority": analysis.test.class_names[top],
+        "majority_accuracy": counts[top] / counts.sum(),
+        "log_score": own["log_score"],
+        "brier": own["brier"],
+        "baseline_log_score": constant,
+        "gain": gain,
+        "gain_se": gain_se,
+    }
+
+
+def assumptions_section(analysis: Analysis) -> dict[str, Any]:
+    """Return the checks of every model's assumptions: the largest departure of each; of the chosen one in words."""
+    lines: list[dict[str, Any]] = []
+    for name, card in analysis.models.items():
+        for check, adjusted in zip(card.assumptions.checks, card.assumptions.adjusted(), strict=True):
+            worst = check.worst
+            departure: dict[str, Any] = {"where": None, "observed": None, "expected": None, "z": None}
+            if worst is not None:
+                figures = {"observed": worst.observed, "expected": worst.expected, "z": worst.z}
+                departure = {"where": worst.where} | figures
+            what = {"model": name, "assumption": check.assumption, "statistic": check.statistic}
+            lines.append(what | {"p_value": check.p_value, "adjusted": adjusted} | departure)
+    own = analysis.chosen.assumptions
+    said = [
+        {"assumption": c.assumption, "sentence": check_sentence(c, p), "remedy": c.remedy, "rejected": bool(p < LEVEL)}
+        for c, p in zip(own.checks, own.adjusted(), strict=True)
+    ]
+    unchecked = [name for name, card in analysis.models.items() if not card.assumptions.checks]
+    return {"checks": lines, "chosen": said, "unchecked": unchecked, "level": LEVEL}

@@ -1,0 +1,42 @@
+"""The confusion matrix and the curves show the numbers given."""
+
+import numpy as np
+import pytest
+from reporting.plots.fits import data, judged
+from reporting.plots.scenes import lines, scene
+
+from bayes_gda.errors import DataError
+from bayes_gda.evaluation.performance import performance
+from bayes_gda.reporting import plots
+
+
+def test_every_count_is_written():
+    axes = scene("confusion-hostile").figure.axes[0]
+    shown = np.array([int(text.get_text()) for text in axes.texts]).reshape(3, 3)
+    np.testing.assert_array_equal(shown, judged("hostile").confusion)
+
+
+def test_of_many_classes_those_that_are_mistaken_most_are_shown():
+    counts = np.diag(np.full(30, 5))
+    counts[7, 25] = 3
+    plot = plots.plot_confusion(counts, [f"c{k}" for k in range(30)])
+    names = [label.get_text() for label in plot.figure.axes[0].get_yticklabels()]
+    assert {"c7", "c25"} <= set(names)
+    assert len(names) == 20
+    assert "most often c7 is taken for c25, 3 times" in plot.alt
+
+
+def test_curves_are_those_of_the_second_of_two_classes():
+    left, right = scene("curves-pima").figure.axes
+    found = judged("pima").curves[data("pima").class_names[1]]
+    np.testing.assert_array_equal(lines(left)[0], np.column_stack([found.fall_out, found.recall]))
+    np.testing.assert_array_equal(lines(right)[0], np.column_stack([found.recall, found.precision]))
+
+
+def test_what_cannot_be_shown_is_refused():
+    with pytest.raises(DataError, match="must be \\(K, K\\)"):
+        plots.plot_confusion(np.ones((2, 3)), ["a", "b"])
+    with pytest.raises(DataError, match="no curve"):
+        plots.plot_curves(performance([[0.2, 0.8]], [1]), ["0", "1"])
+    with pytest.raises(DataError, match="at least one class"):
+        plots.plot_distances({})
