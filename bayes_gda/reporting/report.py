@@ -127,7 +127,7 @@ def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str
     planned = list(figures(analysis))
 
     def draw(part: int, report: Callable[[int, int], None]) -> list[dict[str, Any]]:
-        lines = []
+        lines: list[dict[str, Any]] = []
         for figure in planned[part::PARTS]:
             words = {"name": figure.name, "section": figure.section, "title": figure.title}
             try:

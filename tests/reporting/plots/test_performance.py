@@ -20,7 +20,7 @@ def test_of_many_classes_those_that_are_mistaken_most_are_shown():
     counts = np.diag(np.full(30, 5))
     counts[7, 25] = 3
     plot = plots.plot_confusion(counts, [f"c{k}" for k in range(30)])
-    names = [label.get_text() for label in plot.figure.axes[0].get_yticklabels()]
+    names = [label.get_text().split()[0] for label in plot.figure.axes[0].get_yticklabels()]
     assert {"c7", "c25"} <= set(names)
     assert len(names) == 20
     assert "most often c7 is taken for c25, 3 times" in plot.alt
