@@ -138,6 +138,7 @@ def fit(
     inference: o.InferenceOption = o.Inference.auto,
     prior_scale: o.PriorScale = None,
     degree: o.Degree = None,
+    link: o.LinkOption = None,
     sampler: o.SamplerOption = o.Sampler.pymc,
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
@@ -153,7 +154,9 @@ def fit(
     from bayes_gda.store import save
 
     model_names([model], "--model")
-    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance)
+    how = fits.FitOptions(
+        inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance, link and link.value
+    )
     options = _options(target, categorical, drop, missing)
     if batches or cluster is not None or tables.in_batches(data):
         made = tables.fit_table(model, data, options, how, cluster)

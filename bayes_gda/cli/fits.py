@@ -30,7 +30,7 @@ class FitOptions:
         As the estimators have them.
     draws, chains, seed
         Draws of each chain, number of chains, seed of all draws.
-    prior_scale, degree
+    prior_scale, degree, link
         Of regressions only; None for the defaults.
     tolerance
         How far a probability may be off.
@@ -44,6 +44,7 @@ class FitOptions:
     prior_scale: str | None = None
     degree: int | None = None
     tolerance: float = TOLERANCE
+    link: str | None = None
 
     def __post_init__(self) -> None:
         inside_unit("--tolerance", self.tolerance, hint=" Use 0.01 for probabilities within one percentage point.")
@@ -63,6 +64,7 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
     family.check(K)
     options: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
     options |= {} if how.degree is None else {"features": how.degree}
+    options |= {} if how.link is None else {"link": how.link}
     estimator = estimator_of(
         family,
         inference=how.inference,
@@ -80,7 +82,9 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
     params = estimator.get_params(deep=False)
     if not set(options) <= set(params):
         takers = [known for known in family_names() if "prior_scale" in _params(known)]
-        raise DataError(f"`--prior-scale` and `--degree` are for {' and '.join(takers)}; got {name}. Leave them out.")
+        raise DataError(
+            f"`--prior-scale`, `--degree` and `--link` are for {' and '.join(takers)}; got {name}. Leave them out."
+        )
     if "inference" not in params and how.inference not in ("auto", "exact"):
         raise DataError(f"`--inference` must be auto or exact for {name}; got {how.inference}. Leave it out.")
     return estimator

@@ -19,6 +19,13 @@ class Inference(StrEnum):
     mcmc = "mcmc"
 
 
+class Link(StrEnum):
+    """How a Gaussian posterior becomes probabilities."""
+
+    exact = "exact"
+    probit = "probit"
+
+
 class Sampler(StrEnum):
     """The samplers."""
 
@@ -170,6 +177,16 @@ PriorScale = Annotated[
         show_default="2.5",
         rich_help_panel=_FIT,
         help="logistic, softmax: sd of the slopes' prior, or hierarchical, or empirical-bayes.",
+    ),
+]
+LinkOption = Annotated[
+    Link | None,
+    typer.Option(
+        "--link",
+        show_default="exact",
+        rich_help_panel=_FIT,
+        help="logistic, softmax: how a Gaussian posterior becomes probabilities, by the link integrated or by the "
+        "probit approximation.",
     ),
 ]
 Degree = Annotated[

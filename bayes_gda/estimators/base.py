@@ -169,11 +169,13 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
 
         `trust_` is of the training rows; these may lie far outside them.
         """
-        return judge_rows(self.model_, self.trust_, self._checked(X), self.tolerance)
+        rows = self._checked(X)
+        return judge_rows(self.model_, self.trust_, rows, self.tolerance)
 
     def predict_log_proba(self, X: Any, class_prior: ArrayLike | None = None) -> Floats:
         """Return the logarithms (n, K) of `predict_proba`, accurate also where a probability is tiny."""
-        return self.model_.log_probabilities(self._checked(X), class_prior)
+        rows = self._checked(X)
+        return self.model_.log_probabilities(rows, class_prior)
 
     def predict_interval(self, X: Any, prob: float = 0.9) -> Floats:
         """Return the central credible intervals (n, K, 2) of p(y=k | x, θ) under the posterior of θ.
@@ -240,8 +242,8 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         Standard errors and p-value allow for what training leaves unsure, of the class densities and of the old shares.
         They assume that the model is right, and that nothing but the shares may differ from the training rows.
         """
-        rows, trained = self._checked(X), getattr(self, "n_samples_seen_", np.nan)
-        return uncertainty.class_prior(self.model_, rows, trained=trained, random_seed=self.seed_)
+        rows, seen = self._checked(X), getattr(self, "n_samples_seen_", np.nan)
+        return uncertainty.class_prior(self.model_, rows, trained=seen, random_seed=self.seed_)
 
     @property
     def _size(self) -> int:

@@ -1,5 +1,6 @@
 """Logistic and softmax regression as a scikit-learn classifier."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.online import Online
 from bayes_gda.families.linear.family import Linear
-from bayes_gda.methods.settings import TOLERANCE, Inference
+from bayes_gda.methods.settings import TOLERANCE, Inference, Link, Settings
 from bayes_gda.missing import COMPLETE, Complete
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -38,6 +39,9 @@ class BayesianLogisticRegression(Online):
     features
         The feature map φ: None for the features themselves, a degree (2 adds squares and products), a row-wise
         function, or a fitted FeatureMap, which is used as it is.
+    link
+        How a Gaussian posterior becomes probabilities: `exact` integrates the link; `probit` is MacKay's approximation
+        σ(μ/√(1 + πs²/8)), in its mean-field form for more than two classes. Draws are averaged in any case.
     missing
         What rows with missing values (NaN) do in `fit`: raise ("error"), or stay out, with their labels and weights
         ("drop"). In predictions they are always an error; the Gaussian models take them.
@@ -103,6 +107,7 @@ class BayesianLogisticRegression(Online):
         intercept_scale: float = 5.0,
         standardize: bool = True,
         features: FeatureSpec = None,
+        link: Link = "exact",
         missing: Complete = "error",
         draws: int = 1000,
         chains: int = 4,
@@ -120,6 +125,7 @@ class BayesianLogisticRegression(Online):
         self.intercept_scale = intercept_scale
         self.standardize = standardize
         self.features = features
+        self.link = link
         self.missing = missing
         self.draws = draws
         self.chains = chains
@@ -150,6 +156,9 @@ class BayesianLogisticRegression(Online):
                 "BayesianQDA or BayesianNaiveGaussian, which integrate out what is missing."
             )
         return X[complete], y[complete], None if weight is None else weight[complete]
+
+    def _settings(self, inference: Any, seed: int) -> Settings:
+        return replace(super()._settings(inference, seed), link=self.link)
 
     def _bind(self, data: Dataset) -> Linear:
         return self._family(data.K).bind(

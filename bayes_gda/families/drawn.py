@@ -12,8 +12,8 @@ from bayes_gda.families.base import Family
 from bayes_gda.families.registry import family_names, get_family
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import COORDINATES
-from bayes_gda.methods.importance.trust import Link
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Link
 from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws, in_batches
 from bayes_gda.prediction.shift import normalise_possible
 from bayes_gda.priors import Seed

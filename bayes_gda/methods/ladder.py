@@ -234,7 +234,7 @@ def verify(family: "Family", gaussian: GaussianPosterior, settings: Settings) ->
     """Weigh a Gaussian against the posterior, by the probabilities of training rows; a verdict in any case."""
     options: dict[str, Any] = {
         "predictor": family.predictor(settings.random_seed),
-        "link": "exact",  # which the predictions use
+        "link": settings.link,  # which the predictions use
         "tolerance": settings.tolerance,
         "random_seed": settings.random_seed,
     }
@@ -319,7 +319,9 @@ def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | N
         return verify(family, gaussian, settings)
     # Nothing of it is random.
     shift = replace(better.evidence.shift, tolerance=settings.tolerance, largest_error=0.0)
-    evidence = replace(better.evidence, shift=shift)
+    link = shift.link_largest if settings.link == "probit" else 0.0
+    errors = {name: getattr(better.evidence, name) + link for name in ("laplace_error", "ep_error")}
+    evidence = replace(better.evidence, shift=shift, **errors)
     itself = settings.inference == "ep"
     decide = judge.judge_itself if itself else judge.decide_verdict
     verdict = Verdict(*decide(evidence, settings.tolerance), propagation=evidence)

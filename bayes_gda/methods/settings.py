@@ -8,6 +8,9 @@ import numpy as np
 from bayes_gda.checks import inside_unit
 from bayes_gda.errors import DataError
 
+# How a Gaussian posterior becomes probabilities: the link integrated, or its probit approximation.
+Link = Literal["exact", "probit"]
+LINKS: tuple[Link, ...] = ("exact", "probit")
 Inference = Literal["auto", "exact", "laplace", "ep", "mcmc"]
 INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "ep", "mcmc")
 # A reported probability may be off by so much for `trusted`. It is less than the .02 of `importance.trust`, because the
@@ -32,6 +35,8 @@ class Settings:
     tolerance
         How far a probability may be off, between 0 and 1: by the posterior's approximation for the verdict `trusted`,
         and by two Monte Carlo standard errors of draws.
+    link
+        How a Gaussian posterior of the weights of a regression becomes probabilities; other models have no link.
     """
 
     inference: Inference = "auto"
@@ -41,10 +46,13 @@ class Settings:
     random_seed: int = 0
     progress: bool | None = False
     tolerance: float = TOLERANCE
+    link: Link = "exact"
 
     def __post_init__(self) -> None:
         if self.inference not in INFERENCES:
             raise DataError(f"`inference` must be one of {', '.join(INFERENCES)}; got {self.inference!r}.")
+        if self.link not in LINKS:
+            raise DataError(f"`link` must be 'exact' or 'probit'; got {self.link!r}.")
         for name in ("draws", "chains"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:

@@ -142,7 +142,7 @@ class Propagation:
     certificate
         Largest change of a probability by what EP leaves out, to leading order.
     laplace_error, ep_error
-        Largest errors of a probability, estimated from both.
+        Largest errors of a probability, estimated from both, and with the error of the link where that is not exact.
     log_evidence, log_evidence_error
         Log evidence of EP with its change of second order, and the size of that change.
     passes

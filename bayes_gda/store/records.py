@@ -48,7 +48,7 @@ _SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "
 
 # Parameters that came after the first files were written, those of one version together; where all of them are absent,
 # their defaults are what was meant.
-_ADDED = ({"missing"}, {"formula", "unseen", "class_weight"})
+_ADDED = ({"missing"}, {"link"}, {"formula", "unseen", "class_weight"})
 
 
 class UnknownFamilyError(StoreError):

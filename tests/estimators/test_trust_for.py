@@ -7,8 +7,10 @@ from command_line import run
 from proof.split_hmc import sample_truth
 
 from bayes_gda import LKJ, BayesianLDA, BayesianLogisticRegression, BayesianQDA, Moments, load_example
+from bayes_gda.errors import DataError
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.methods.settings import LINKS
 from bayes_gda.store import load
 
 IRIS = load_example("iris")
@@ -127,3 +129,47 @@ def test_it_survives_a_file_and_the_command_line_adds_it(tmp_path):
     np.testing.assert_allclose(out["approximation_error"], trust.approximation)
     assert not out[["monte_carlo_error", "link_error"]].to_numpy().any()
     np.testing.assert_allclose(out["error"], trust.error)
+
+
+def test_the_probit_link_can_be_used_and_its_error_is_stated():
+    X, y, new = small_rows()
+    exact = BayesianLogisticRegression(inference="ep", tolerance=0.2).fit(X, y)
+    probit = BayesianLogisticRegression(inference="ep", link="probit", tolerance=0.2).fit(X, y)
+    np.testing.assert_array_equal(probit.model_.posterior.mean, exact.model_.posterior.mean)
+    posterior, Phi = exact.model_.posterior, exact.features_(new)
+    mu = Phi @ posterior.mean
+    s2 = np.einsum("ij,jk,ik->i", Phi, posterior.covariance, Phi)
+    P = probit.predict_proba(new)
+    np.testing.assert_allclose(P[:, 1], 1 / (1 + np.exp(-mu / np.sqrt(1 + np.pi * s2 / 8))))
+    trust = probit.trust_for(new)
+    np.testing.assert_allclose(trust.link, np.abs(P - exact.predict_proba(new)).max(axis=1), atol=1e-12)
+    np.testing.assert_allclose(trust.error, exact.trust_for(new).error + trust.link)
+    assert trust.link.max() > 0.003
+    # The verdict on the fit allows for it, too.
+    stated = [model.trust_.propagation for model in (exact, probit)]
+    assert stated[1].ep_error == pytest.approx(stated[0].ep_error + stated[0].shift.link_largest)
+
+
+def test_the_probit_link_of_softmax_and_of_draws():
+    codes, few = np.array(IRIS.y), {"draws": 200, "chains": 2, "tolerance": 0.5}
+    both = [BayesianLogisticRegression(inference="laplace", link=link, **few).fit(IRIS.X, codes) for link in LINKS]
+    P, Q = (model.predict_proba(IRIS.X) for model in both)
+    np.testing.assert_allclose(Q.sum(axis=1), 1)
+    assert 0.001 < np.abs(P - Q).max() < 0.05
+    np.testing.assert_allclose(both[1].trust_for(IRIS.X).link, np.abs(P - Q).max(axis=1), atol=1e-12)
+    assert not both[0].trust_for(IRIS.X).link.any()
+
+
+def test_a_link_that_there_is_not():
+    X, y, _ = small_rows()
+    with pytest.raises(DataError, match="`link` must be 'exact' or 'probit'; got 'cloglog'"):
+        BayesianLogisticRegression(link="cloglog").fit(X, y)
+
+
+def test_the_link_survives_a_file_and_is_an_option_of_the_command_line(tmp_path):
+    fitted = tmp_path / "model.nc"
+    run("fit", "example:pima", "--model", "logistic", "--link", "probit", "--out", fitted)
+    model = load(fitted)
+    assert model.link == model.model_.link == "probit"
+    result = run("fit", "example:pima", "--model", "lda", "--link", "probit", "--out", fitted, code=2)
+    assert "`--link` are for logistic and softmax" in result.stderr

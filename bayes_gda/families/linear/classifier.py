@@ -3,7 +3,7 @@
 p(y=k | x, D) = ∫ p(y=k | φ(x), w) p(w | D) dw
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +19,7 @@ from bayes_gda.families.linear.ep.sites import match
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Link
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel, check_source, choose_draws, in_batches
 from bayes_gda.prediction.row_errors import RowErrors
 from bayes_gda.prediction.shift import reweigh
@@ -47,6 +48,9 @@ class RegressionClassifier(FittedModel):
         (S,) draws of a hierarchical prior's scale that go with `draws`; None if the scale is fixed.
     cavities
         Whether `posterior` is that of expectation propagation, whose cavities leave a row out.
+    link
+        How `posterior` becomes probabilities: `exact`, the link integrated, or `probit`, σ(μ/√(1 + πs²/8)) for two
+        classes and the mean-field form of it for more.
     certificate
         What new rows are judged by; None if the fit did not leave it.
     """
@@ -61,6 +65,7 @@ class RegressionClassifier(FittedModel):
     tau: Floats | None = None
     cavities: bool = False
     certificate: RowCertificate | None = None
+    link: Link = "exact"
 
     def __post_init__(self) -> None:
         check_source(self.posterior, self.draws)
@@ -90,16 +95,20 @@ class RegressionClassifier(FittedModel):
             for rows in wide_blocks(len(X), len(self.features.names)):
                 out[rows] = self._of_draws(self.features(X[rows]))
         else:
-            self._of_gaussian(X, self.posterior, out)
+            self._of_gaussian(X, self.posterior, self.link, out)
         return out if class_prior is None else reweigh(out, self.shares, class_prior)
 
-    def _of_gaussian(self, X: Floats, posterior: GaussianPosterior, out: Floats) -> None:
+    def _of_gaussian(self, X: Floats, posterior: GaussianPosterior, link: Link, out: Floats) -> None:
         """Write log p(y=k | x, D) of the rows of X into `out`, block by block while they are in cache."""
         activations = self.activations(posterior)
-        link = links.log_expected_sigmoids if self.binary else softmax_links.log_sobol
+        log_link: Callable[[Floats, Floats], Floats]
+        if self.binary:
+            log_link = links.log_expected_sigmoids if link == "exact" else links.log_probit_logistics
+        else:
+            log_link = softmax_links.log_sobol if link == "exact" else softmax_links.log_mean_field
 
         def write(rows: slice) -> None:
-            out[rows] = link(*activations(self.features(X[rows])))
+            out[rows] = log_link(*activations(self.features(X[rows])))
 
         for_blocks(write, len(X), len(self.features.names))
 
@@ -188,6 +197,15 @@ class RegressionClassifier(FittedModel):
 
         for_blocks(write, len(X), len(self.features.names))
         return RowErrors(out[int(self.cavities)], *out)
+
+    def link_errors(self, X: Floats) -> Floats:
+        """Return the largest distance (n,) of a row's probabilities by the probit link to those by the exact one."""
+        if self.link == "exact" or self.posterior is None:
+            return np.zeros(len(X))
+        exact, probit = np.empty((len(X), self.K)), np.empty((len(X), self.K))
+        self._of_gaussian(X, self.posterior, "exact", exact)
+        self._of_gaussian(X, self.posterior, self.link, probit)
+        return np.asarray(np.abs(np.exp(exact) - np.exp(probit)).max(axis=1))
 
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
         """Return log p(y=k | x_i, D₋ᵢ) and log p(y=k | x_i, D) (n, 2) by expectation propagation; None without it.

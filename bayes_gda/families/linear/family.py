@@ -271,11 +271,11 @@ class Linear(Family):
 
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model with the Gaussian itself; with draws of it if the scale is unknown."""
-        return super().from_gaussian(posterior, settings) if self.hierarchical else self._fitted(posterior=posterior)
+        return super().from_gaussian(posterior, settings) if self.hierarchical else self._gaussian(posterior, settings)
 
     def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model with the Gaussian of expectation propagation, which knows how to leave a row out."""
-        return self._fitted(posterior=posterior, cavities=True)
+        return self._gaussian(posterior, settings, cavities=True)
 
     def certified(self, model: FittedModel, better: Propagated) -> FittedModel:
         """Return the model with the certificate of single rows."""
@@ -305,6 +305,9 @@ class Linear(Family):
         w = variables["w"]
         free = w if self.binary else w[:, : self.data.K - self.reference].reshape(len(w), -1)
         return self._fitted(draws=free, tau=variables.get("tau"))
+
+    def _gaussian(self, posterior: GaussianPosterior, settings: Settings, **about: Any) -> RegressionClassifier:
+        return self._fitted(posterior=posterior, link=settings.link, **about)
 
     def _fitted(self, **source: Any) -> RegressionClassifier:
         data = self.data

@@ -73,6 +73,12 @@ def log_probit_logistic(mu: ArrayLike, s2: ArrayLike) -> Floats:
     return np.asarray(log_expit(shrunk(mu, s2, np.pi / 8, 1.0)))
 
 
+def log_probit_logistics(mu: ArrayLike, s2: ArrayLike) -> Floats:
+    """Return `log_probit_logistic` of both classes, (…, 2): at −μ and at μ."""
+    t = shrunk(mu, s2, np.pi / 8, 1.0)
+    return np.stack([log_expit(-t), log_expit(t)], axis=-1)
+
+
 def probit_phi(mu: ArrayLike, s2: ArrayLike) -> Floats:
     """Return Φ(μ/√(8/π + s²)), the probit approximation without the way back to σ."""
     t = shrunk(mu, s2, 1.0, 8 / np.pi)

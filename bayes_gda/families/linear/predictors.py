@@ -15,8 +15,8 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear import links, softmax_links
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product, solve_triangular
-from bayes_gda.methods.importance.trust import Link
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Link
 
 # From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
 type Activations = Callable[[Floats], tuple[Floats, Floats]]

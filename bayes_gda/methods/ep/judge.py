@@ -1,6 +1,5 @@
 """The verdict that expectation propagation gives on the Laplace approximation, and on itself."""
 
-from bayes_gda.methods.ep.certificate import decide_outcome
 from bayes_gda.methods.verdict import SAMPLE, USE_CORRECTED, Propagation, Word
 from bayes_gda.prediction.monte_carlo import small
 
@@ -19,20 +18,19 @@ def decide_verdict(found: Propagation, tolerance: float) -> tuple[Word, str, str
     where = _where(found, tolerance)
     flips = f"{100 * shift.flips:.2g} % of decisions flip" if shift.flips else "no decision flips"
     laplace = f"its largest error of a probability is estimated at {small(found.laplace_error)} {where}, and {flips}"
-    word = decide_outcome(shift.largest, found.certificate, tolerance)
-    if word == "trusted":
-        return word, f"The Laplace approximation is accurate: {laplace}.", "Use it as it is."
-    if word == "corrected":
+    if found.laplace_error <= tolerance:
+        return "trusted", f"The Laplace approximation is accurate: {laplace}.", "Use it as it is."
+    if found.ep_error <= tolerance:
         reason = (
             f"The Laplace approximation is inaccurate: {laplace}. Expectation propagation corrects it, with a largest "
             f"error estimated at {small(found.ep_error)}."
         )
-        return word, reason, USE_CORRECTED
+        return "corrected", reason, USE_CORRECTED
     reason = (
         f"Neither Laplace nor expectation propagation is accurate enough: their largest errors of a probability are "
         f"estimated at {small(found.laplace_error)} and {small(found.ep_error)} {where}."
     )
-    return word, reason, SAMPLE
+    return "needs-mcmc", reason, SAMPLE
 
 
 def _where(found: Propagation, tolerance: float) -> str:

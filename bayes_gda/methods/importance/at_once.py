@@ -6,8 +6,9 @@ from bayes_gda.checks import Floats
 from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
-from bayes_gda.methods.importance.trust import DRAWS, TOLERANCE, Link, Predictor, judge, weigh
+from bayes_gda.methods.importance.trust import DRAWS, TOLERANCE, Predictor, judge, weigh
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Link
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.priors import Seed
 

@@ -10,8 +10,9 @@ from bayes_gda.errors import ConvergenceError
 from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
-from bayes_gda.methods.importance.trust import Link, Predictor, judge_corrected
+from bayes_gda.methods.importance.trust import Predictor, judge_corrected
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Link
 from bayes_gda.methods.verdict import Verdict
 
 # Standard errors of a probability that the tolerance should hold: the largest error of many rows is about so many.

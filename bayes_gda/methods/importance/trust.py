@@ -20,7 +20,7 @@ References
 Vehtari, Simpson, Gelman, Yao & Gabry (2024), Pareto smoothed importance sampling.
 """
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import logsumexp
@@ -30,12 +30,12 @@ from bayes_gda.methods.density import LogDensity
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import smooth
 from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Link
 from bayes_gda.methods.verdict import SAMPLE, USE_CORRECTED, Importance, PredictionShift, Verdict, Word
 from bayes_gda.prediction.monte_carlo import ERRORS, small
 from bayes_gda.priors import Seed
 
 # The predictive integral behind the probabilities that are judged: (nearly) exact, or the probit approximation.
-Link = Literal["exact", "probit"]
 
 # Draws of each round. 4000 give 3400 effective ones on an easy posterior (pima), so that one round is enough there.
 DRAWS = 4000
