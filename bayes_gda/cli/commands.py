@@ -96,6 +96,8 @@ def report(
         "models": chosen,
         "test_size": size,
         "costs": None if costs is None else costs.matrix,
+        "action_names": None if costs is None else costs.actions,
+        "cost_file": cost,
         "quick": quick,
         "sampler": sampler.value,
         "draws": draws,

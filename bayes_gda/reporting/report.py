@@ -87,7 +87,7 @@ def write_report(
     settings
         Which models, how much to compute; None for all models with MCMC.
     title
-        Of the page; None for a plain one.
+        Of the page; None for the names of the data and of the class column.
     test
         Held-out rows of your own.
     """
@@ -101,7 +101,7 @@ def write_report(
         analysis = analyse(data, settings, test=test)
     clock = analysis.clock
     conclusions = conclude(analysis)
-    numbers = content(analysis, conclusions, title or "Which class, and how sure?")
+    numbers = content(analysis, conclusions, title or settings.title)
     with replaced(folder) as new:
         with clock.stage("draw figures"):
             images = _draw(analysis, numbers, new / "figures")

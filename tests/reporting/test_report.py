@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -157,6 +158,30 @@ def test_a_leak_is_named_and_its_scores_are_not_praised(tmp_path):
     assert lost["name"] == "projection"
     assert f"was not drawn. {lost['reason']}" in found.page.read_text(encoding="utf-8")
     assert "may rest on outcome alone" in lights["How good is it?"].sentence
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_actions_keep_their_names_and_the_calls_their_costs(tmp_path):
+    settings = ReportSettings(
+        quick=True, draws=100, models=("lda",), costs=[[1, 1], [0, 9]], action_names=["call", "leave alone"],
+        data_name="tables/pima.csv", target="type", cost_file="my costs.csv",
+    )  # fmt: skip
+    found = write_report(data("pima"), tmp_path / "out", settings=settings)
+    told = found.numbers["decisions"]["costs"]
+    assert [line["action"] for line in told] == ["call", "leave alone"]
+    assert [line["losses"] for line in told] == [[1, 1], [0, 9]]
+    assert "--cost 'my costs.csv'" in found.numbers["reproduce"]["command"]
+    assert "costs=[[1, 1], [0, 9]], action_names=['call', 'leave alone']" in found.numbers["reproduce"]["python"]
+    assert found.numbers["title"] == "pima.csv: type"
+    with pytest.raises(DataError, match="`action_names` must be 2 different names"):
+        write_report(data("pima"), tmp_path / "b", settings=replace(settings, action_names=["call", "call"]))
+
+
+def test_of_more_than_two_classes_no_interval_is_said_to_cross_one_half():
+    by_name = {f["name"]: f for f in report("iris").numbers["figures"]}
+    assert "one half" not in by_name["intervals"]["caption"] + by_name["intervals"]["alt"]
+    by_name = {f["name"]: f for f in report("pima").numbers["figures"]}
+    assert "one half" in by_name["intervals"]["caption"]
 
 
 def test_row_numbers_lead_back_to_the_table():

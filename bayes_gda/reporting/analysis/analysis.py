@@ -111,7 +111,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     if len(held.y) < 2:
         raise DataError(f"`test` must have at least two rows; got {held.n}. Raise test_size.")
     costs = settings.cost_matrix(data.K)[:, order]
-    costs = costs[order] if len(costs) == data.K else costs  # an action for each class
+    if len(costs) == data.K and settings.action_names is None:
+        costs = costs[order]  # an action for each class
     families, how = settings.families(data.K), settings.ladder()
     # Each model is fitted, perhaps sampled, evaluated and weighed; then comparison, detail, figures and writing.
     clock = Clock(settings.progress, len(families) * (4 - settings.quick) + 4)
@@ -129,7 +130,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
             continue
         with clock.stage(f"evaluate {name}"):
             card = models[name] = Scorecard.of_fit(fitted, train, held, how)
-            decided[name] = card.decisions(costs, _actions(held, costs))
+            decided[name] = card.decisions(costs, _actions(held, costs, settings))
             _ = card.loo, card.posteriors, card.predictions, card.calibration, card.performance, card.assumptions
         with clock.stage(f"weigh the prior of {name}"):
             sensitivities[name] = card.sensitivity()
@@ -166,8 +167,10 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     )
 
 
-def _actions(data: Dataset, costs: Floats) -> list[str]:
-    """Return names for the actions: the classes if there are as many, and if they differ as text."""
+def _actions(data: Dataset, costs: Floats, settings: ReportSettings) -> list[str]:
+    """Return names for the actions: those given, or the classes if there are as many, and if they differ as text."""
+    if settings.action_names is not None:
+        return list(settings.action_names)
     names = [str(name) for name in data.class_names]
     if len(costs) == data.K and len(set(names)) == data.K:
         return names

@@ -239,7 +239,7 @@ def judged(name: str, estimator: str, method: str, trust: Verdict, settings: Rep
         return Conclusion(topic, "amber", reason, step.strip(), f"{estimator}(inference='auto').fit(X, y)")
     if method == "mcmc":
         step = f"{used} Do the same for new fits; the fast answer would mislead."
-        return Conclusion(topic, "red", reason, step, f"{estimator}(inference='mcmc').fit(X, y)")
+        return Conclusion(topic, "amber", reason, step, f"{estimator}(inference='mcmc').fit(X, y)")
     step = "Do not use these probabilities: sample the posterior, by a report without quick."
     return Conclusion(topic, "red", reason, step, settings.command("report", "--models", name))
 

@@ -36,8 +36,9 @@ class ReportSettings:
         report also says where between naive, LDA and QDA the data sit, and how that average predicts.
     test_size
         Share or number of rows that are held out, if no test set is given.
-    costs
-        (A, K) loss of each action under each class; None counts a wrong class as 1.
+    costs, action_names
+        (A, K) loss of each action under each class, and (A,) names of the actions; None counts a wrong class as 1, and
+        calls as many actions as there are classes by these.
     quick
         Whether to leave MCMC out. PyMC is then not even imported.
     sampler, draws, chains
@@ -51,13 +52,14 @@ class ReportSettings:
     data_name, target
         What the data and their class column are called on the command line, so that the report can name the exact
         command; None if the report was asked for in Python.
-    table_options
-        Further words of the command line that say how the table is read, such as `("--drop", "id")`.
+    table_options, cost_file
+        Further words of the command line that say how the table is read, such as `("--drop", "id")`; the cost file.
     """
 
     models: Sequence[str] | None = None
     test_size: float = 0.3
     costs: ArrayLike | None = None
+    action_names: Sequence[str] | None = None
     quick: bool = False
     sampler: str = "pymc"
     draws: int = 1000
@@ -68,6 +70,7 @@ class ReportSettings:
     data_name: str | None = None
     target: str | None = None
     table_options: Sequence[str] = ()
+    cost_file: str | None = None
 
     def __post_init__(self) -> None:
         if self.models is not None:
@@ -118,7 +121,18 @@ class ReportSettings:
         costs = finite("costs", self.costs, error=DataError)
         if costs.ndim != 2 or costs.shape[1] != K or len(costs) < 2:
             raise DataError(f"`costs` must be (A, {K}), two actions or more by {K} classes; got shape {costs.shape}.")
+        names = self.action_names
+        if names is not None and (len(names) != len(costs) or len(set(names)) < len(names)):
+            raise DataError(f"`action_names` must be {len(costs)} different names, one per action; got {list(names)}.")
         return costs
+
+    @property
+    def title(self) -> str:
+        """What the report is called: the data and the class column, as far as they are known."""
+        name = (self.data_name or "").removeprefix("example:")
+        name = name.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+        parts = [name or "Bayesian classification", *([self.target] if self.target else [])]
+        return ": ".join(parts)
 
     def command(self, verb: str = "report", *options: str) -> str:
         """Return a command line on these data; DATA and COLUMN stand for what is not known."""
@@ -140,7 +154,7 @@ class ReportSettings:
         if self.tolerance != TOLERANCE:
             options += ["--tolerance", f"{self.tolerance:g}"]
         if self.costs is not None:
-            options += ["--cost", "COSTS"]
+            options += ["--cost", self.cost_file or "COSTS"]
         return self.command("report", "--test-size", f"{self.test_size:g}", "--seed", str(self.random_seed), *options)
 
 

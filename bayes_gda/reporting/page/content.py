@@ -332,6 +332,10 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
     options += [f"test_size={settings.test_size!r}", f"random_seed={settings.random_seed}"]
     if settings.tolerance != TOLERANCE:
         options.append(f"tolerance={settings.tolerance!r}")
+    if settings.costs is not None:
+        options.append(f"costs={np.asarray(settings.costs).tolist()!r}")
+    if settings.action_names is not None:
+        options.append(f"action_names={list(settings.action_names)!r}")
     packages = [
         {"package": "bayes_gda", "version": __version__},
         {"package": "Python", "version": platform.python_version()},

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -146,7 +147,8 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
     low, high = np.moveaxis(detail.interval[:, k], -1, 0)
     # Rounding may put the ends of a narrow interval a hair outside.
     low, high = np.clip(low, 0, 1), np.clip(high, 0, 1)
-    plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, class_name=names[k], prob=PROB)
+    words: dict[str, Any] = {"class_name": names[k], "prob": PROB, "binary": test.K == 2}
+    plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, **words)
     yield Figure("intervals", "predictions", "Probabilities with their intervals", plot)
     # The plane of the training rows: a class may be without held-out rows.
     plane = default_plane(analysis.train) if analysis.train.d > 1 else None

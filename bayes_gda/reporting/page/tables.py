@@ -166,6 +166,9 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("precision", "precision", "pct", "share of those that are of the class"),
         Column("precision_lower", "from", "pct"),
         Column("precision_upper", "to", "pct"),
+    ),
+    "ranking": (
+        Column("class", "class", "name"),
         Column("auc", "AUC", "f3", "probability that a row of the class is ranked above another"),
         Column("auc_lower", "from", "f3"),
         Column("auc_upper", "to", "f3"),

@@ -128,6 +128,7 @@ def plot_intervals(
     y: ArrayLike | None = None,
     class_name: Any = "the class",
     prob: float = 0.9,
+    binary: bool = True,
 ) -> Plot:
     """Show the probability of a class for each row with its interval, rows sorted.
 
@@ -144,6 +145,8 @@ def plot_intervals(
         Name of the class.
     prob
         Posterior probability that the intervals hold, for the caption.
+    binary
+        Whether there are two classes, so that the more probable one changes at one half.
     """
     p, low, high = (np.asarray(a, dtype=np.float64) for a in (probability, lower, upper))
     if p.ndim != 1 or not len(p) or not p.shape == low.shape == high.shape:
@@ -170,23 +173,27 @@ def plot_intervals(
     for mask, color, marker, _ in groups:
         axes.vlines(rank[mask], low[row_index][mask], high[row_index][mask], color=color, alpha=0.45, linewidth=width)
         handles += axes.plot(rank[mask], p[row_index][mask], marker, color=color, markersize=2.6)
-    axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
+    if binary:
+        axes.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
     axes.set(xlabel="rows, by their probability", ylabel=f"probability of {name}", ylim=(-0.02, 1.02))
     axes.set_xlim(0, len(row_index) + 1)
     if is_class is not None:
         legend(figure, handles, [text for *_, text in groups])
     note(figure, f"{len(row_index)} of {len(p)} rows shown, evenly spread" if len(row_index) < len(p) else "")
-    crossing = int(((low < 0.5) & (high > 0.5)).sum())
     caption = (
         f"Probability of {plain(class_name)} for each row, lowest first; lines are intervals that hold "
-        f"{100 * prob:.0f} % of the posterior. {counted(crossing, 'interval')} of {len(p)} cross one half: there the "
-        "more probable class is not certain."
+        f"{100 * prob:.0f} % of the posterior."
     )
     alt = (
         f"Intervals of the probability of {plain(class_name)} for {counted(len(p), 'row')}: median width "
-        f"{np.median(high - low):.3f}, largest {np.max(high - low):.3f}, {crossing} across one half."
+        f"{np.median(high - low):.3f}, largest {np.max(high - low):.3f}"
     )
-    return Plot(figure, caption, alt)
+    if binary:
+        crossing = int(((low < 0.5) & (high > 0.5)).sum())
+        crosses = f"{counted(crossing, 'interval')} of {len(p)} {'crosses' if crossing == 1 else 'cross'} one half"
+        caption += f" {crosses}: there the more probable class is not certain."
+        alt += f", {crossing} across one half"
+    return Plot(figure, caption, f"{alt}.")
 
 
 @styled
