@@ -27,9 +27,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from proof import calibration_coverage as coverage
 from proof import calibration_splits as splits
-from proof import learning
-from proof.learning_truths import TRUTHS
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from bayes_gda.teaching import learning
+from bayes_gda.teaching.truths import TRUTHS
 
 OUT = Path("reports/proof")
 COMMAND = "PYTHONPATH=tests .venv/bin/python -m proof.calibration"

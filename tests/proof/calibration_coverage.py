@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from proof.calibration_splits import seed_of
 from scipy.special import log_softmax, softmax
 from scipy.stats import t
 
@@ -29,6 +28,7 @@ from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.uncertainty import interval
 from bayes_gda.priors import NIG, NIW, Normal
+from bayes_gda.teaching.truths import seed_of
 
 Truth = Literal["prior", "fixed"]
 MODELS = ("lda", "qda", "naive", "logistic", "softmax")

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +34,7 @@ from bayes_gda import (
 from bayes_gda.checks import Floats
 from bayes_gda.data.examples import load_example_split
 from bayes_gda.evaluation.calibration import brier_score, calibration_error, top_label
+from bayes_gda.teaching.truths import seed_of
 
 DATA = ("iris", "wine", "breast-cancer", "pima", "synth", "crabs", "penguins")
 # Few rows are where uncertainty matters; two thirds are what one would have.
@@ -65,11 +65,6 @@ RIVALS: Mapping[str, tuple[str, ...]] = {
     "logistic": ("LR C=1", "LR C=1e6"),
 }
 VARIANTS = ("plain", "sigmoid", "isotonic")
-
-
-def seed_of(*parts: object) -> int:
-    """Return a seed that hangs on the name alone, so that any order and any number of processes gives the same."""
-    return crc32("/".join(map(str, parts)).encode())
 
 
 # ── One split ───────────────────────────────────────────────────────────────────────────────────────────────────────

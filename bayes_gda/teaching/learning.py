@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from proof.calibration_splits import seed_of
-from proof.learning_truths import TRUTHS, Truth
 from scipy import integrate
 from scipy.special import expit
 from scipy.stats import norm
@@ -28,6 +26,7 @@ from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.priors import NIW, Dirichlet, Normal
 from bayes_gda.priors.defaults import default_prior
+from bayes_gda.teaching.truths import TRUTHS, Truth, seed_of
 
 LEARNERS = ("Bayesian LDA", "Bayesian logistic", "LDA", "logistic")
 GAUSSIAN_ROWS = (40, 80, 160, 320, 640, 1280, 2560)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 import numpy as np
 from scipy.special import expit, gammaln, logsumexp
@@ -11,6 +12,11 @@ from bayes_gda.checks import Floats
 
 # Test rows; every block of replicates has others, so that their error averages out.
 TEST_ROWS = 2**13
+
+
+def seed_of(*parts: object) -> int:
+    """Return a seed that depends on these names alone, so that any order and number of processes gives the same."""
+    return crc32("/".join(map(str, parts)).encode())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
