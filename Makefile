@@ -62,8 +62,9 @@ proof: sbc ## The same, with coverage, calibration on real data and learning cur
 report: $(STAMP) ## Write the example report, reports/pima/index.html
 	$(BIN)/bayes-gda report example:pima --out reports/pima
 
-gallery: $(STAMP) ## Write all example reports and their index page
+gallery: $(STAMP) ## Write all example reports, the textbook's figures and their index page
 	$(BIN)/python -m bayes_gda.reporting.gallery reports
+	$(BIN)/python -m bayes_gda.teaching reports/textbook
 
 clean: ## Remove the environment and what tools leave behind
 	rm -rf $(VENV) $(BENCH) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

@@ -116,7 +116,9 @@ def bayesian_logistic_weights(X: Floats, y: Floats) -> Floats:
 def bayesian_lda_decides(X: Floats, y: Floats, Z: Floats) -> Floats:
     """Return whether Bayesian LDA, exact, default prior, takes class 1 for rows Z."""
     moments = Moments.from_arrays(X, y.astype(np.intp), 2)
-    log_joint = lda_posterior(moments, default_prior(moments, NIW), Dirichlet()).log_joint(Z)
+    prior = default_prior(moments, NIW)
+    assert isinstance(prior, NIW)  # as was asked for; for the type checker
+    log_joint = lda_posterior(moments, prior, Dirichlet()).log_joint(Z)
     return np.asarray(log_joint[:, 1] > log_joint[:, 0])
 
 
@@ -170,9 +172,10 @@ def summarise_learning(name: str, excess: Mapping[int, Floats]) -> dict[str, Any
     errors = np.array([excess[n].std(axis=0, ddof=1) / np.sqrt(len(excess[n])) for n in rows])
     out: dict[str, Any] = {"truth": name, "rows": rows, "replicates": [len(excess[n]) for n in rows]}
     out |= {"learners": LEARNERS, "excess": means.tolist(), "error": errors.tolist()}
-    out["description"], out["delta"] = TRUTHS[name].description, TRUTHS[name].delta
-    if TRUTHS[name].delta is not None:
-        out["efficiency"] = efficiency(TRUTHS[name].delta)
+    delta = TRUTHS[name].delta
+    out["description"], out["delta"] = TRUTHS[name].description, delta
+    if delta is not None:
+        out["efficiency"] = efficiency(delta)
         out["needed"] = {pair: _needed(excess, *columns) for pair, columns in PAIRS.items()}
     else:
         out["crossing"] = {pair: crossing(rows, means[:, columns]) for pair, columns in PAIRS.items()}

@@ -121,6 +121,11 @@ def render_gallery(entries: Sequence[Mapping[str, Any]]) -> str:
     return _environment().get_template("gallery.html.jinja").render(entries=entries, css=_css())
 
 
+def render_textbook(sections: Sequence[Mapping[str, Any]]) -> str:
+    """Return the page of the textbook's figures: sections with `name`, `title`, `contents`, as its template reads."""
+    return _environment().get_template("textbook.html.jinja").render(sections=sections, css=_css())
+
+
 def _css() -> Markup:
     return Markup(_template("report.css"))  # ours, and free of user text
 
@@ -128,7 +133,9 @@ def _css() -> Markup:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=DictLoader({file: _template(file) for file in ("report.html.jinja", "gallery.html.jinja")}),
+        loader=DictLoader(
+            {file: _template(file) for file in ("report.html.jinja", "gallery.html.jinja", "textbook.html.jinja")}
+        ),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -4,6 +4,8 @@ gaussians      plot_gaussian, plot_bivariate_contours, plot_bivariate_surfaces, 
 boundaries     plot_lda_mixture, plot_qda_mixture, plot_three_classes, plot_prior_shift
 reduction      plot_dimension_reduction
 losses         plot_links, plot_losses, plot_laplace, plot_separability, plot_perceptron_path
+
+`debate.plot_excess` shows what the experiments of `bayes_gda.teaching.debate` measured.
 """
 
 from bayes_gda.reporting.plots.textbook.boundaries import (
