@@ -73,7 +73,7 @@ class Online(BayesianClassifier):
         | iris, 150 × 4, K=3  | 50         | .14                   | .041        |
         """
         first = not hasattr(self, "model_")
-        self._check_laplace("partial_fit")
+        self._check_fast("partial_fit", "auto", "laplace")
         X, y = self._validated(X, y, reset=first)
         rows, labels = self._batch(X, y, classes, sample_weight)
         if first:
@@ -89,16 +89,17 @@ class Online(BayesianClassifier):
         """Fit to a table larger than memory by the Laplace approximation, in one pass a Newton step.
 
         A random part of some 20 000 rows, held in memory, sets the standardisation, the start and, by empirical Bayes,
-        the prior. With the same feature map and prior the posterior is that of `fit` with inference='laplace'. One more
-        pass weighs it over all rows: where it is not good enough, inference='auto' takes the corrected posterior. There
-        is no MCMC; where that would be needed a warning says so.
+        the prior. With the same feature map and prior the posterior is that of `fit`. A few more passes judge it over
+        all rows, by expectation propagation for two classes and by importance weights for more: where it is not good
+        enough, inference='auto' takes the corrected posterior. There is no MCMC; where that would be needed a warning
+        says so.
 
         Parameters
         ----------
         batches
             The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
-        self._check_laplace("fit_batches")
+        self._check_fast("fit_batches", "auto", "laplace", "ep")
         seed = seed_of(self.random_state)
         size = max(SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT * len(batches.feature_names) * batches.K)
         part = batches.sample(size, random_seed=seed)
@@ -108,10 +109,11 @@ class Online(BayesianClassifier):
         self.n_samples_seen_ = float(part.count.sum())
         return self
 
-    def _check_laplace(self, method: str) -> None:
-        if self.inference not in ("auto", "laplace"):
+    def _check_fast(self, method: str, *possible: str) -> None:
+        if self.inference not in possible:
+            names = f"{', '.join(map(repr, possible[:-1]))} or {possible[-1]!r}"
             raise DataError(
-                f"`{method}` needs inference 'auto' or 'laplace'; got {self.inference!r}. Use `fit` with all rows."
+                f"`{method}` needs inference {names}; got {self.inference!r}. Use `fit` with all rows in memory."
             )
 
     def _go_on(self, rows: Dataset) -> None:

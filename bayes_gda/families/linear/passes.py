@@ -7,8 +7,9 @@ whether one or a thousand of them are summed at a time, is the business of the s
 
 sample    one pass: a random part, held in memory; it sets the feature map, the start and the proposal's mean
 Newton    two or three passes from that start
-verdict   one pass: the log density of all draws over all rows; a second one only where the first will not do, and a
-          third to refine a corrected posterior whose probabilities are rough
+verdict   two classes: expectation propagation, some three passes, and one or two for its certificate on all rows;
+          else, or where that is not enough, one pass for the log density of all draws over all rows, a second one only
+          where the first will not do, and a third to refine a corrected posterior whose probabilities are rough
 """
 
 from collections.abc import Callable
@@ -21,15 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.errors import DataError
+from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.ep.logistic import chunk_sums
+from bayes_gda.families.linear.ep.summed import judge_summed
 from bayes_gda.families.linear.family import FLAT, Linear
 from bayes_gda.families.linear.logistic import GaussianTerms, LogisticTarget
 from bayes_gda.families.linear.mode import RegressionTarget, regression_laplace
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.density import ThirdOrder
 from bayes_gda.methods.ep.propagation import SiteSums, expectation_propagation
+from bayes_gda.methods.ladder import Propagated
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import Normal
 
@@ -148,8 +151,11 @@ class ChunkedTarget:
         return self.gaussian.gradient(np.reshape(w, self.shape)).ravel()
 
     def _sum(self, ask: str, *arguments: Floats) -> Any:
+        return self.sum(methodcaller(ask, *arguments))
+
+    def sum(self, answer: Callable[[Any], Any]) -> Any:
         """Sum an answer of the likelihoods of all chunks."""
-        return self.source.sum(ChunkSum(self.features, self.K, methodcaller(ask, *arguments)))
+        return self.source.sum(ChunkSum(self.features, self.K, answer))
 
 
 def _target(Phi: Floats, y: NDArray[np.intp], K: int, prior: Normal, weight: Floats | None = None) -> RegressionTarget:
@@ -196,8 +202,7 @@ def chunked_ep(target: ChunkedTarget, start: GaussianPosterior) -> GaussianPoste
     """
 
     def site_pass(mean: Floats, root: Floats, _: float) -> SiteSums:
-        chunk = ChunkSum(target.features, target.K, partial(chunk_sums, mean=mean, root=root))
-        return SiteSums(*target.source.sum(chunk))
+        return SiteSums(*target.sum(partial(chunk_sums, mean=mean, root=root)))
 
     return expectation_propagation(site_pass, target.gaussian, start, max_passes=CHUNKED_PASSES)
 
@@ -263,6 +268,19 @@ class InPasses(Linear):
     def can_sample(self) -> bool:
         """There is no MCMC here: its thousands of gradients would each be a pass."""
         return False
+
+    def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
+        """Return the Gaussian of expectation propagation over all rows, for two classes."""
+        target = self.target
+        assert isinstance(target, ChunkedTarget)
+        if not self.binary:
+            return None
+        try:
+            posterior = chunked_ep(target, gaussian)
+        except ConvergenceError:
+            return None
+        spread = self.Phi[self.spread_rows]
+        return Propagated(posterior, *judge_summed(target.sum, self.cost_rows, gaussian, posterior, spread))
 
     def _fitted(self, **source: Any) -> RegressionClassifier:
         return replace(super()._fitted(**source), shares=self.count / self.count.sum())

@@ -7,6 +7,8 @@ import pytest
 
 from bayes_gda.data.large.layout import add
 from bayes_gda.errors import DataError
+from bayes_gda.families.linear.ep.certificate import judge_laplace
+from bayes_gda.families.linear.ep.summed import judge_summed
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.passes import ChunkedTarget, chunked_laplace
@@ -75,6 +77,44 @@ def test_laplace_is_that_of_all_rows_in_few_passes(K):
         np.testing.assert_allclose(posterior.chol_precision, truth.chol_precision, rtol=1e-6, atol=1e-6)
         assert posterior.log_evidence == pytest.approx(truth.log_evidence, rel=1e-10)
     assert len(passes) <= 5 < many
+
+
+@pytest.mark.parametrize(("n", "rare"), [(900, False), (30_000, False), (30_000, True)])
+def test_the_certificate_of_sums_is_that_of_all_rows(n, rare):
+    target, whole, passes = case(2, n=n)
+    if rare:  # a level of three rows, whose activations are wide
+        Phi = whole.Phi.copy()
+        Phi[:, 3] = 0
+        Phi[[5, 700, 20_000], 3] = 1
+        whole = LogisticTarget(Phi, whole.y, whole.prior)
+        target = ChunkedTarget(Chunks(Phi, whole.y.astype(np.intp), [100, 101, 500]), np.asarray, 4, 2, whole.prior)
+        passes = target.source.passes
+    laplace = regression_laplace(whole)
+    posterior, truth, of_rows = judge_laplace(whole, laplace)
+    spread = whole.Phi[:: n // 300]
+    passes.clear()
+    found, of_new = judge_summed(target.sum, n, laplace, posterior, spread)
+    assert len(passes) == 1 + (n < 1000 or rare)  # the third cumulants have one of their own where they matter
+    assert found.shift.rows == n
+    assert found.shift.which == "training"
+    for name in ("largest", "link_largest", "flips"):
+        assert getattr(found.shift, name) == pytest.approx(getattr(truth.shift, name), rel=1e-9)
+    assert found.shift.typical == pytest.approx(truth.shift.typical, rel=0.3)
+    assert found.certificate == pytest.approx(truth.certificate, rel=0.3)  # a sketch of fewer pairs
+    assert found.log_evidence == pytest.approx(truth.log_evidence, abs=max(truth.log_evidence_error, 1e-4))
+    rows = np.vstack([spread, 4 * spread])
+    np.testing.assert_allclose(of_new.errors(rows)[0], of_rows.errors(rows)[0], rtol=0.6, atol=1e-5)
+
+
+def test_many_rows_in_memory_are_judged_by_sums(monkeypatch):
+    _, whole, _ = case(2, n=4000)
+    laplace = regression_laplace(whole)
+    few = judge_laplace(whole, laplace)
+    monkeypatch.setattr("bayes_gda.families.linear.ep.logistic.STORED_ROWS", 1000)
+    many = judge_laplace(whole, laplace)
+    np.testing.assert_allclose(many[0].mean, few[0].mean, atol=1e-3 * few[0].sd.max())
+    assert many[1].shift.largest == pytest.approx(few[1].shift.largest, rel=0.1)
+    assert many[1].laplace_error == pytest.approx(few[1].laplace_error, rel=0.3)
 
 
 def test_a_flat_prior_is_refused():

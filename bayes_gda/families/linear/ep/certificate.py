@@ -11,6 +11,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.families.linear.ep.logistic import LogisticSites, activations, logistic_ep
 from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid
 from bayes_gda.families.linear.ep.row_certificate import LEAST_VARIANCE, RowCertificate
+from bayes_gda.families.linear.ep.summed import NEGLIGIBLE, judge_summed
 from bayes_gda.families.linear.links import probit_logistic
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import row_blocks, solve_triangular
@@ -32,8 +33,8 @@ JUDGED = 64
 # Fewer of them, and fewer pairs of the sketch, where there are more training rows than this over JUDGED: what they are
 # summed for falls with the rows, and their cost stays below that of the passes.
 JUDGED_WORK, LEAST_JUDGED = 1_000_000, 8
-# Where the bounds of all rows are below this, no sum is formed: a tolerance of .01 is decided by the rest.
-NEGLIGIBLE = 5e-4
+# Rows, spread over all, that tell the typical change where rows are so many that none is kept.
+SPREAD = 2000
 # Up to so many rows per weight all pairs of rows are summed; beyond, a sketch serves.
 PAIRED_ROWS = 8
 # Multiplications of a sketch, which set how many rows it takes, and the least number of these per weight: half are the
@@ -180,6 +181,9 @@ def judge_laplace(
     `ConvergenceError` if the passes do not settle.
     """
     posterior, sites = logistic_ep(target, laplace)
+    if not sites.stored:  # so many rows that nothing is kept of each
+        spread = target.Phi[np.linspace(0, target.n - 1, SPREAD).astype(int)]
+        return posterior, *judge_summed(lambda answer: answer(target), target.n, laplace, posterior, spread)
     beyond = LogisticBeyond(posterior, sites)
     found, value = certify(laplace, beyond), beyond.log_evidence
     evidence = Propagation(

@@ -128,13 +128,17 @@ class LogisticSites:
         third, squared, own = (np.empty(self.target.n) for _ in range(3))
         largest = 0.0
         for rows, _, mu, v in activations(self.target.Phi, posterior):
-            sites = self._sites(rows, mu, v, 0.0, False)
+            sites = self.at(rows, mu, v)
             third[rows], squared[rows], size = sites.third, sites.third_squared, np.abs(sites.third) * np.sqrt(v)
             own[rows] = size * v
             # A site without precision, as of a row without weight, has no third derivative either.
             ratio = size / np.where(sites.tau > 0, sites.tau, np.inf)
             largest = max(largest, float(ratio.max(initial=0.0)))
         return third, squared, largest, own
+
+    def at(self, rows: slice, mu: Floats, v: Floats) -> RowSites:
+        """Return the sites of a block of rows given the moments of their activations; kept ones stay as they are."""
+        return self._sites(rows, mu, v, 0.0, False)
 
     def _sites(self, rows: slice, mu: Floats, v: Floats, damping: float, first: bool) -> RowSites:
         """Return the sites of a block of rows, and move the kept ones."""

@@ -186,6 +186,7 @@ def tilted(mu: Floats, v: Floats, power: Floats) -> tuple[Floats, Floats, Floats
         e *= t
         e *= square
         z3 += e
+    z0[rough] = 1.0  # may be 0, and the trapezoid has these
     z1 /= z0
     z2 /= z0
     z3 /= z0
