@@ -1,6 +1,7 @@
 """The errors that reach a user, each one line: what is wrong, the value received, the remedy."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,19 @@ class InferenceWarning(UserWarning):
 def warn_user(message: str) -> None:
     """Give an `InferenceWarning` that points to the line of the user."""
     warnings.warn(message, InferenceWarning, skip_file_prefixes=(_PACKAGE,), stacklevel=2)
+
+
+def attempt[T](make: Callable[[], T]) -> tuple[T | None, str]:
+    """Return a by-product of a fit, or None and the reason why it cannot be had.
+
+    What took an hour to sample must not be lost with an evidence, a score or a figure that fails.
+    """
+    try:
+        return make(), ""
+    except Exception as error:
+        own = "" if isinstance(error, BayesGDAError) else f"{type(error).__name__}: "
+        text = " ".join(str(error).split()) or "no reason given"
+        return None, f"{own}{text}" if text.endswith(".") else f"{own}{text}."
 
 
 def one_line(text: str) -> str:

@@ -66,7 +66,7 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
         check_interrupted()
         advance(f"leave-one-out of {name}", (i + 0.5) / len(models))
         cards[name] = Scorecard.of_fit(fitted, train, test, settings)
-        _ = cards[name].loo
+        _ = cards[name].attempted_loo
     advance("comparing", 1.0)
     return Comparison(train, test, cards, compare_models(cards))
 

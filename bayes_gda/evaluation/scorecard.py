@@ -5,7 +5,7 @@ to the prior are each computed once, when they are first asked for.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, attempt
 from bayes_gda.evaluation.calibration import calibration_table
 from bayes_gda.evaluation.compare import PosteriorComparison, compare_posteriors, compare_predictions
 from bayes_gda.evaluation.fitted_loo import Refits, model_loo
@@ -137,6 +137,11 @@ class Scorecard:
         ).conditional
 
     @cached_property
+    def attempted_loo(self) -> tuple[Loo | None, str]:
+        """Leave-one-out, or None and why it failed."""
+        return attempt(lambda: self.loo)
+
+    @cached_property
     def log_probabilities(self) -> Floats:
         """(n_test, K) log probabilities of the held-out rows."""
         return self.model.log_probabilities(self._held_out.X)
@@ -162,7 +167,7 @@ class Scorecard:
         known = np.isfinite(value) and np.isfinite(error)
         evidence = Evidence(value, "joint" if self.kind == "generative" else "conditional", error) if known else None
         held_out = None if self.test is None else self.log_probabilities
-        return ModelScore(self.kind, loo=self.loo, held_out=held_out, evidence=evidence)
+        return ModelScore(self.kind, loo=self.attempted_loo[0], held_out=held_out, evidence=evidence)
 
     @property
     def _held_out(self) -> Dataset:
@@ -305,6 +310,7 @@ def compare_models(
         raise DataError("`models` must hold at least one model; got none.")
     entries: dict[str, ModelScore] = {}
     codes, codes_test = y, y_test
+    notes: list[str] = []
     for name, model in models.items():
         if isinstance(model, ModelScore):
             entries[name] = model
@@ -312,9 +318,12 @@ def compare_models(
         card = model if isinstance(model, Scorecard) else _card_of(name, model, (X, y), (X_test, y_test))
         codes, codes_test = card.train.y, None if card.test is None else card.test.y
         entries[name] = card.score
+        if failure := card.attempted_loo[1]:
+            notes.append(f"{name!r} has no leave-one-out: {failure}")
         if continuum is None and isinstance(card.model, AveragedClassifier):
             continuum = card.model.continuum
-    return compare_scores(entries, y=codes, y_test=codes_test, continuum=continuum)
+    found = compare_scores(entries, y=codes, y_test=codes_test, continuum=continuum)
+    return replace(found, sentences=(*found.sentences, *notes))
 
 
 def _card_of(name: str, estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> Scorecard:

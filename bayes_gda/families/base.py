@@ -348,18 +348,15 @@ class Family:
         return model, tree
 
     def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
-        """Return the log evidence that draws by MCMC give, and its error; nan if they do not."""
+        """Return the log evidence from draws by MCMC, and its error; nan if there is none, an error if they fail."""
         return np.nan, np.nan
 
     def bridge_evidence(self, points: Floats, chains: int) -> tuple[float, float]:
         """Return the log evidence by bridge sampling, and its error, from draws (S, dim) of the coordinates.
 
-        nan if the draws are too few, or hardly meet a proposal that is fitted to them.
+        Raises if the draws are too few, or hardly meet a proposal that is fitted to them.
         """
-        try:
-            bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
-        except (ConvergenceError, DataError):
-            return np.nan, np.nan
+        bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
         return bridge.log_evidence, bridge.log_evidence_error
 
     def target_coordinates(self, w: Floats) -> Floats:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError, warn_user
+from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError, attempt, warn_user
 from bayes_gda.methods.ep import judge
 from bayes_gda.methods.importance.at_once import assess_at_once, first_look
 from bayes_gda.methods.importance.refine import refine
@@ -340,16 +340,20 @@ def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
     with _UNSAID if quiet else nullcontext():  # what it has to say is in the diagnosis
         start = before.gaussian if before.propagated is None else before.propagated.gaussian
         model, tree = family.sample(settings, start)
-        pair = family.sampled_evidence(model, tree["posterior"].sizes["chain"]) if family.proper else (np.nan, np.nan)
+        pair, unknown = None, ""
+        if family.proper:
+            pair, unknown = attempt(lambda: family.sampled_evidence(model, tree["posterior"].sizes["chain"]))
     diagnosis = diagnose(tree)
     reason, step = " ".join(diagnosis.reasons), " ".join(diagnosis.next_steps)
+    if unknown:
+        reason += f" The log evidence is not known: {unknown}"
     if diagnosis.verdict == "bad" and not quiet:
         warn_user(f"The draws cannot be relied upon. {reason} {step}")
     weighed = before.verdict if before.verdict.reason else None
     verdict = Verdict("sampled", reason, step, diagnosis=diagnosis, before=weighed)
     verdict = _with_error(verdict, family, model, settings)
     evidence = before.evidence
-    if "exact" not in evidence and np.isfinite(pair[0]):
+    if "exact" not in evidence and pair is not None and np.isfinite(pair[0]):
         evidence = evidence | {"bridge": pair}
     models = before.models | {"mcmc": model}
     return replace(before, models=models, chosen="mcmc", verdict=verdict, evidence=evidence, tree=tree)

@@ -18,7 +18,7 @@ from typing import Any
 
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_size
-from bayes_gda.errors import BayesGDAError, StoreError
+from bayes_gda.errors import StoreError, attempt
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.processes.chains import Start, preferred_start, run_chains
 from bayes_gda.reporting.analysis.analysis import Analysis, analyse
@@ -130,10 +130,9 @@ def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str
         lines: list[dict[str, Any]] = []
         for figure in planned[part::PARTS]:
             words = {"name": figure.name, "section": figure.section, "title": figure.title}
-            try:
-                plot = figure.draw()
-            except BayesGDAError as error:  # what one figure asks of the data must not cost the whole report
-                lines.append(words | {"reason": str(error)})
+            plot, failure = attempt(figure.draw)
+            if plot is None:
+                lines.append(words | {"reason": failure})
                 continue
             save(plot, folder / f"{figure.name}.svg")
             width, height = plot.figure.get_size_inches()
@@ -149,8 +148,9 @@ def _draw(analysis: Analysis, numbers: dict[str, Any], folder: Path) -> dict[str
     with one_blas_thread():
         parts = run_chains(draw, PARTS, iterations=1, start=start)
     drawn = {line["name"]: line for lines in parts for line in lines}
-    numbers["figures"] = [drawn[figure.name] for figure in planned if "reason" not in drawn[figure.name]]
-    numbers["figures_left_out"] = [drawn[figure.name] for figure in planned if "reason" in drawn[figure.name]]
+    lines = [drawn[figure.name] for figure in planned]
+    numbers["figures"] = [line for line in lines if "reason" not in line]
+    numbers["figures_left_out"] = [line for line in lines if "reason" in line]
     return {line["name"]: (folder / f"{line['name']}.svg").read_bytes() for line in numbers["figures"]}
 
 

@@ -325,7 +325,7 @@ class Linear(Family):
         return softmax.build(data, self.prior, features=phi, sample_weight=data.weight, reference=self.reference)
 
     def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
-        """Return the evidence by bridge sampling, or nan if the draws are too few."""
+        """Return the evidence by bridge sampling."""
         assert isinstance(model, RegressionClassifier)
         assert model.draws is not None
         return self.bridge_evidence(self.density.coordinates(model.draw_variables(len(model.draws))), chains)

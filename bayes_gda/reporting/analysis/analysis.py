@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.quality import inspect_table
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.errors import ConvergenceError, DataError, attempt
 from bayes_gda.evaluation.calibration import log_score_rows, paired_difference
 from bayes_gda.evaluation.loo import told_apart
 from bayes_gda.evaluation.model_comparison import ModelComparison
@@ -45,8 +45,8 @@ class Analysis:
         How it was computed.
     models, decisions, best
         The models in the order they were asked for; what each decides for held-out rows; name of the chosen one.
-    failed
-        Models that could not be fitted, and why.
+    failed, incomplete
+        Models that could not be fitted, and why; those of which something is not known, and why.
     comparison, placement, baseline
         Models against each other; where between naive, LDA and QDA the data sit, or None; log score of the held-out
         rows by class shares alone, and by how much the chosen model is better, with the standard error.
@@ -71,6 +71,7 @@ class Analysis:
     decisions: dict[str, Decisions]
     best: str
     failed: dict[str, str]
+    incomplete: dict[str, str]
     comparison: ModelComparison
     placement: Placement | None
     baseline: tuple[float, float, float]
@@ -119,6 +120,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     models: dict[str, Scorecard] = {}
     decided: dict[str, Decisions] = {}
     failed: dict[str, str] = {}
+    incomplete: dict[str, str] = {}
     sensitivities: dict[str, Sensitivity] = {}
     for kind in families:
         name = kind.name
@@ -131,9 +133,14 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         with clock.stage(f"evaluate {name}"):
             card = models[name] = Scorecard.of_fit(fitted, train, held, how)
             decided[name] = card.decisions(costs, _actions(held, costs, settings))
-            _ = card.loo, card.posteriors, card.predictions, card.calibration, card.performance, card.assumptions
+            _ = card.attempted_loo, card.posteriors, card.predictions, card.calibration, card.performance
+            _ = card.assumptions
         with clock.stage(f"weigh the prior of {name}"):
-            sensitivities[name] = card.sensitivity()
+            sensitivity, failure = attempt(card.sensitivity)
+            if sensitivity is None:
+                incomplete[name] = f"Its sensitivity to the prior is not known: {failure}"
+            else:
+                sensitivities[name] = sensitivity
     if not models:
         raise ConvergenceError("No model could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     with clock.stage("compare models"):
@@ -144,7 +151,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     with clock.stage(f"{best} in detail"):
         detail = look_closer(models[best], held, costs)
         shown = (data if test is None else held).row_numbers[numbers]
-        detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], shown))
+        if detail.sensitivity is not None and best in sensitivities:
+            detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], shown))
         baseline = _baseline(models[best], train, held)
     return Analysis(
         data,
@@ -156,6 +164,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         decided,
         best,
         failed,
+        incomplete,
         comparison,
         placement,
         baseline,
@@ -177,10 +186,16 @@ def _actions(data: Dataset, costs: Floats, settings: ReportSettings) -> list[str
     return [f"action {a + 1}" for a in range(len(costs))]
 
 
+def ranking(comparison: ModelComparison) -> "pd.DataFrame":
+    """Return the table that the model is chosen by: leave-one-out; held-out rows where no model has that."""
+    table = comparison.held_out if comparison.loo is None else comparison.loo
+    assert table is not None
+    return table
+
+
 def _chosen(comparison: ModelComparison, models: dict[str, Scorecard]) -> str:
     """Return the model of fewest parameters among those that leave-one-out cannot tell from the best."""
-    assert comparison.loo is not None
-    return min(alike(comparison.loo), key=lambda name: models[name].fitted.family.parameters)
+    return min(alike(ranking(comparison)), key=lambda name: models[name].fitted.family.parameters)
 
 
 def alike(table: "pd.DataFrame") -> list[str]:

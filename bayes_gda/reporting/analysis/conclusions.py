@@ -15,7 +15,7 @@ from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.families.base import Family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo, small
-from bayes_gda.reporting.analysis.analysis import Analysis, alike
+from bayes_gda.reporting.analysis.analysis import Analysis, alike, ranking
 from bayes_gda.reporting.analysis.calibrated import calibrated
 from bayes_gda.reporting.analysis.settings import ReportSettings
 from bayes_gda.reporting.analysis.soundness import assumptions_hold, sound_data
@@ -55,8 +55,7 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
 
 def which_model(analysis: Analysis) -> Conclusion:
     """Name the model that predicts best by leave-one-out, and those that cannot be told from it."""
-    table, chosen = analysis.comparison.loo, analysis.chosen
-    assert table is not None
+    table, chosen = ranking(analysis.comparison), analysis.chosen
     n, name = analysis.train.n, f"{chosen.fitted.family.title} ({chosen.name})"
     top, *others = alike(table)
     others = [x for x in (top, *others) if x != chosen.name]
@@ -74,7 +73,12 @@ def which_model(analysis: Analysis) -> Conclusion:
             "apart"
         )
         sentence = f"{lead}: {_gaps(table, chosen.name, others)}."
-    bad = {m: analysis.models[m].loo.n_bad for m in alike(table) if analysis.models[m].loo.n_bad}
+    if analysis.comparison.loo is None:
+        sentence = sentence.replace(f"leave-one-out on the {n} training", f"the {analysis.test.n} held-out")
+        step = "Leave-one-out failed: read the reasons in the comparison, and compare the models on more held-out rows."
+        return Conclusion("Which model?", "amber", sentence, step)
+    found = {m: analysis.models[m].attempted_loo[0] for m in alike(table)}
+    bad = {m: loo.n_bad for m, loo in found.items() if loo is not None and loo.n_bad}
     return reliable(sentence, bad, bool(others), chosen.fitted.family.estimator)
 
 
@@ -314,13 +318,16 @@ def converged(
 # ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-def prior(sensitivity: "Sensitivity", family: "Family | type[Family]") -> Conclusion:
+def prior(sensitivity: "Sensitivity | None", family: "Family | type[Family]") -> Conclusion:
     """Say whether the results are sensitive to the prior."""
+    topic = "Are the results sensitive to the prior?"
+    if sensitivity is None:
+        step = "Fit the model under a second prior, and compare the probabilities."
+        return Conclusion(topic, "amber", "The sensitivity to the prior could not be computed.", step)
     table = sensitivity.predictions
     moved = 0 if table is None else int((table["prior"] >= sensitivity.threshold).sum())
     flips = 0 if table is None else int(table["flips"].sum())
     marked = int((sensitivity.parameters["diagnosis"] != FINE).sum())
-    topic = "Are the results sensitive to the prior?"
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
     light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import BayesGDAError
+from bayes_gda.errors import BayesGDAError, attempt
 from bayes_gda.evaluation.reliability import ReliabilityCurve, one_class, reliability_curve, top_label
 from bayes_gda.evaluation.scorecard import ROW_DRAWS, Scorecard
 from bayes_gda.evaluation.sensitivity import Sensitivity
@@ -43,7 +43,7 @@ class Detail:
     entropy: EntropySplit
     curves: dict[str, ReliabilityCurve]
     thresholds: ThresholdCurve | None
-    sensitivity: Sensitivity
+    sensitivity: Sensitivity | None
     prior_rows: tuple[int, ...]
 
 
@@ -79,7 +79,7 @@ def look_closer(model: Scorecard, test: Dataset, costs: Floats) -> Detail:
         split_entropy,
         curves,
         _thresholds(P, test, costs),
-        model.sensitivity(test.X[rows], names),
+        attempt(lambda: model.sensitivity(test.X[rows], names))[0],
         tuple(int(i) for i in rows),
     )
 
@@ -87,6 +87,7 @@ def look_closer(model: Scorecard, test: Dataset, costs: Floats) -> Detail:
 def numbered(detail: Detail, parameters: Sensitivity, numbers: NDArray[np.intp]) -> Sensitivity:
     """Return the sensitivity with the user's row numbers, in its table and in its sentence."""
     found = detail.sensitivity
+    assert found is not None
     assert found.predictions is not None
     table = found.predictions.set_axis(numbers[list(detail.prior_rows)], axis=0)
     count, flips = int((table["prior"] >= found.threshold).sum()), int(table["flips"].sum())

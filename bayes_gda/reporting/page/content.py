@@ -57,6 +57,7 @@ def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str)
         "assumptions": assumptions_section(analysis),
         "models": [_model(model) for model in analysis.models.values()],
         "failed": [{"name": name, "reason": reason} for name, reason in analysis.failed.items()],
+        "incomplete": [{"name": name, "reason": reason} for name, reason in analysis.incomplete.items()],
         "sampling": [_sampling(model, analysis) for model in analysis.models.values() if model.verdict.diagnosis],
         "predictions": _predictions(analysis),
         "calibration": _calibration(analysis),
@@ -113,14 +114,16 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "predictions": records(model.predictions, "method"),
         "predictions_reference": model.method,
         "monte_carlo": None if model.monte_carlo is None else asdict(model.monte_carlo),
-        "loo": {
-            "reason": model.loo.reason,
-            "next_step": model.loo.next_step,
-            "bad": model.loo.n_bad,
-            "refitted": model.loo.n_refitted,
-        },
+        "loo": _loo(model),
     }
     return out | {"posterior": _posterior(model)}
+
+
+def _loo(model: Scorecard) -> dict[str, Any]:
+    loo, failure = model.attempted_loo
+    if loo is None:
+        return {"reason": f"Leave-one-out failed: {failure}", "next_step": "", "bad": None, "refitted": None}
+    return {"reason": loo.reason, "next_step": loo.next_step, "bad": loo.n_bad, "refitted": loo.n_refitted}
 
 
 def _evidence(model: Scorecard) -> list[dict[str, Any]]:
@@ -293,8 +296,10 @@ def _continuum(analysis: Analysis) -> dict[str, Any] | None:
     }
 
 
-def _sensitivity(analysis: Analysis) -> dict[str, Any]:
+def _sensitivity(analysis: Analysis) -> dict[str, Any] | None:
     detail = analysis.detail.sensitivity
+    if detail is None:
+        return None
     assert detail.predictions is not None
     models = [
         {

@@ -12,7 +12,7 @@ from bayes_gda.data.labels import draws_of
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.reporting import plots
-from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.analysis import Analysis, ranking
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.plots import Plot
 from bayes_gda.reporting.plots.plane import default_plane
@@ -92,10 +92,12 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
         continuum = partial(plots.plot_continuum, analysis.placement.continuum)
         yield Figure("continuum", "comparison", "Between naive, LDA and QDA", continuum)
     for name, model in analysis.models.items():
-        if model.loo.pareto_k is not None and (model.loo.n_bad or model is chosen):
-            yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, model.loo))
-    sensitivity = partial(plots.plot_sensitivity, detail.sensitivity)
-    yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", sensitivity)
+        loo = model.attempted_loo[0]
+        if loo is not None and loo.pareto_k is not None and (loo.n_bad or model is chosen):
+            yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, loo))
+    if detail.sensitivity is not None:
+        sensitivity = partial(plots.plot_sensitivity, detail.sensitivity)
+        yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", sensitivity)
 
 
 def _performance(analysis: Analysis) -> Iterator[Figure]:
@@ -126,10 +128,9 @@ def _worst(model: Scorecard) -> list[str]:
 
 def _densities(analysis: Analysis) -> Iterator[Figure]:
     """Draw the Gaussian classes of the best model that has them, with their boundary."""
-    assert analysis.comparison.loo is not None
     if analysis.train.d < 2:
         return
-    for name in map(str, analysis.comparison.loo.index):
+    for name in map(str, ranking(analysis.comparison).index):
         card = analysis.models[name]
         classes = card.fitted.family.mean_gaussians(draws_of(card.trees[card.method]))
         if classes is not None:
