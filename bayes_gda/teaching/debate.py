@@ -363,7 +363,7 @@ def noise(
     finding = (
         f"With {100 * max(shares):g} % of the training values corrupted the excess error is "
         + ", ".join(f"{value:.3f} for {learner}" for learner, value in last.items())
-        + ". A Gaussian has no way to call a value corrupted; a generative model with heavy tails has."
+        + ". A Gaussian density takes a corrupted value for what the class is like."
     )
     claim = "Generative models typically provide better ways of handling corrupted features than others."
     return Experiment(claim, table, finding)

@@ -10,6 +10,7 @@ from scipy.special import expit, log_expit, ndtr
 
 from bayes_gda.checks import Floats, finite
 from bayes_gda.errors import DataError
+from bayes_gda.methods.laplace import laplace_1d
 from bayes_gda.reporting.plots.style import (
     BLACK,
     BLUE,
@@ -94,9 +95,14 @@ def plot_laplace() -> Plot:
     def log_f(z: Floats) -> Floats:
         return np.asarray(-0.5 * z**2 + log_expit(20 * z + 4))
 
-    mode, precision = _laplace_mode()
+    approximation = laplace_1d(
+        lambda z: float(log_f(np.asarray(z))),
+        derivative=lambda z: 20 * float(expit(-20 * z - 4)) - z,
+        curvature=lambda z: 1 + 400 * float(expit(20 * z + 4) * expit(-20 * z - 4)),
+    )
+    mode, precision = float(approximation.mode[0]), float(1 / approximation.covariance[0, 0])
     Z = quad(lambda z: float(np.exp(log_f(np.asarray(z)))), -8, 8, points=[-0.2, mode])[0]
-    estimate = float(np.exp(log_f(np.asarray(mode)))) * np.sqrt(2 * np.pi / precision)
+    estimate = float(np.exp(approximation.log_evidence))
     z = np.linspace(-2, 4, 601)
     exact = np.exp(log_f(z)) / Z
     gaussian = np.sqrt(precision / (2 * np.pi)) * np.exp(-0.5 * precision * (z - mode) ** 2)
@@ -203,16 +209,6 @@ def plot_separability() -> Plot:
 def _number(value: float) -> str:
     """Return a number with a true minus sign."""
     return f"{value:g}".replace("-", "−")
-
-
-def _laplace_mode() -> tuple[float, float]:
-    """Return mode and precision of exp(−z²/2) σ(20z + 4), by Newton's method from 0."""
-    z = 0.0
-    for _ in range(50):
-        p = float(expit(20 * z + 4))
-        precision = 1 + 400 * p * (1 - p)  # the log density is concave
-        z += (20 * (1 - p) - z) / precision
-    return z, precision
 
 
 def _draw_line(axes: Any, w: Floats, low: Floats, high: Floats, style: dict[str, Any]) -> None:
