@@ -1,12 +1,16 @@
-"""Convergence of a sampler: traces with ranks, energy, and the growth of the effective number of draws."""
+"""Convergence of a sampler, drawn by ArviZ: traces with ranks, energy, and the growth of the effective number of draws.
 
-from collections.abc import Sequence
+ArviZ computes and draws; the figure, its size, its labels and its words are ours, so that it looks like all others and
+names of any kind are safe.
+"""
+
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy.special import ndtri
-from scipy.stats import rankdata
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
@@ -16,8 +20,6 @@ from bayes_gda.reporting.plots.style import (
     BLUE,
     CLASS_COLORS,
     FONT,
-    GREY,
-    LIGHT,
     ORANGE,
     VERMILLION,
     Plot,
@@ -35,18 +37,52 @@ if TYPE_CHECKING:
 
 # Points of a trace: as many as its panel has pixels.
 TRACE_POINTS = 400
-RANK_BINS = 20  # ArviZ's and Vehtari et al.'s choice
-# Chance that any bar of a panel leaves its band, if the chains have met.
-FALSE_ALARM = 0.05
+# Level of the test that the ranks of all chains are uniform: ArviZ's own.
+ALARM = 0.01
+# Draws of a chain whose ranks are compared, at the least: fewer say nothing.
+FEWEST_RANKS = 25
 ESS_POINTS = 15  # points of an ESS curve
+KEEP_AXIS: dict[Any, Any] = {"remove_axis": False}
+
+
+def collect(figure: Figure, axes: Mapping[str, Axes], data: "xr.Dataset", aes: Mapping[str, Sequence[str]]) -> Any:
+    """Return ArviZ's `PlotCollection` of variables on axes of our own, coloured as all figures are.
+
+    Parameters
+    ----------
+    figure, axes
+        The figure, and the axes of each variable of `data`.
+    data
+        What ArviZ will draw.
+    aes
+        Properties of lines, such as `color`, by the dimensions that they follow.
+    """
+    import xarray as xr
+    from arviz_plots import PlotCollection
+
+    def dataset(values: Mapping[str, Any]) -> xr.Dataset:
+        return xr.Dataset({name: ((), np.array(value, dtype=object)) for name, value in values.items()})
+
+    places = {name: i for i, name in enumerate(axes)}
+    tree = xr.DataTree.from_dict(
+        {
+            "/": dataset({"figure": figure}),
+            "plot": dataset(axes),
+            "row_index": dataset(places),
+            "col_index": dataset(dict.fromkeys(places, 0)),
+        }
+    )
+    colors = {"color": list(CLASS_COLORS)} if "color" in aes else {}
+    return PlotCollection(data, tree, aes=dict(aes), backend="matplotlib", **colors)
 
 
 @styled
 def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, most: int = 4) -> Plot:
-    """Show the draws in their order, and the histogram of each chain's ranks among the draws of all chains.
+    """Show the draws in their order, and the ranks of each chain's draws among those of all chains.
 
     A good trace is noise without drift, the same for all chains. Ranks are uniform if all chains sample the same
-    distribution: a line that leaves the grey band shows a chain that samples another one.
+    distribution; lines are their cumulative distribution less the uniform one, of draws thinned to nearly independent
+    ones, and black points mark ranks that a test of uniformity finds improbable.
 
     Parameters
     ----------
@@ -57,29 +93,34 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
     most
         How many of these at most.
     """
+    import arviz_plots as azp
+
     draws, chosen, left_out, table = _select_parameters(tree, parameters, most)
+    chains, n = draws[chosen[0]].shape
+    thinned = np.unique(np.linspace(0, n - 1, min(n, TRACE_POINTS)).astype(int))
+    names = [f"p{i}" for i in range(len(chosen))]
+    whole = _dataset({name: draws[label] for name, label in zip(names, chosen, strict=True)})
     figure, grid = new_figure(0.7 + 1.35 * len(chosen), len(chosen), 2, width_ratios=[1.5, 1])
-    chains = 0
+    aes = {"color": ["chain"], "overlay": ["chain"]} if chains > 1 else {}
+    quiet: dict[Any, Any] = {"title": False, "xlabel": False}
+    left = collect(figure, dict(zip(names, grid[:, 0], strict=True)), whole, aes)
+    traces: dict[Any, Any] = {"trace": {"width": 0.5, "alpha": 0.8}, "divergence": False, "ticklabels": False}
+    azp.plot_trace(_tree(whole.isel(draw=thinned)), plot_collection=left, visuals=traces | quiet)
+    right = collect(figure, dict(zip(names, grid[:, 1], strict=True)), whole, aes)
     uneven = []
+    if chains > 1:
+        drawn: dict[Any, Any] = {"ecdf_lines": {"width": 1.1}} | quiet | KEEP_AXIS
+        independent = whole.isel(draw=slice(None, None, _thinning([draws[label] for label in chosen])))
+        azp.plot_rank(_tree(independent), plot_collection=right, thin=False, envelope_prob=1 - ALARM, visuals=drawn)
+        apart = _uneven(independent)
+        uneven = [label for name, label in zip(names, chosen, strict=True) if name in apart]
     for (trace, ranks), label in zip(grid, chosen, strict=True):
-        x = draws[label]
-        chains, n = x.shape
-        draw_index = np.unique(np.linspace(0, n - 1, min(n, TRACE_POINTS)).astype(int))
-        edges, counts, low, high = _count_ranks(x)
-        ranks.axhspan(low, high, color=LIGHT, linewidth=0)
-        ranks.axhline(x.shape[1] / RANK_BINS, color=GREY, linewidth=0.8)
-        for c in range(chains):
-            color = CLASS_COLORS[c % len(CLASS_COLORS)]
-            trace.plot(draw_index, x[c, draw_index], color=color, linewidth=0.5, alpha=0.8)
-            ranks.stairs(counts[c], edges, color=color, linewidth=1.1)
-        if ((counts < low) | (counts > high)).any():
-            uneven.append(label)
-        trace.set_title(labels([label], 60, inches=3.6)[0], fontsize=FONT)
-        trace.margins(x=0)
+        for text in list(ranks.texts):
+            text.remove()  # ArviZ's p-value, which would lie on the lines
         diagnostics = table.loc[label]
+        trace.set_title(labels([label], 60, inches=3.6)[0], fontsize=FONT)
         ranks.set_title(f"R-hat {diagnostics['r_hat']:.3f}, ESS {diagnostics['ess_bulk']:.0f}", fontsize=FONT)
-        ranks.set_ylim(bottom=0)
-        ranks.margins(x=0)
+        trace.margins(x=0)
         for axes in (trace, ranks):
             axes.locator_params(axis="y", nbins=4)
             axes.tick_params(labelbottom=label == chosen[-1])
@@ -89,8 +130,9 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
     legend(figure, handles, [f"chain {c + 1}" for c in range(chains)])
     note(figure, left_out)
     caption = (
-        "Left, draws in their order: a good chain is noise without drift. Right, how often draws of a chain have each "
-        "rank: lines within the grey band mean that the chains explore the same posterior."
+        "Left, draws in their order: a good chain is noise without drift. Right, cumulative ranks of each chain's "
+        "draws less the uniform distribution: lines near zero mean that the chains explore the same posterior; black "
+        "points mark ranks that are improbable if they do."
     )
     caption += f" {left_out}." if left_out else ""
     evenness = f"ranks are uneven for {listing(uneven)}" if uneven else "all ranks are even"
@@ -98,6 +140,30 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
     return Plot(
         figure, caption, f"Traces and ranks of {listing(chosen)}: {evenness}, R-hat is at most {largest_r_hat:.3f}."
     )
+
+
+def _thinning(draws: Sequence[Floats]) -> int:
+    """Return every how many-th draw is nearly independent, by the ESS of single chains.
+
+    That of all chains together is small where chains disagree, and would thin the disagreement away.
+    """
+    from arviz_stats.base import array
+
+    arviz: Any = array.array_stats
+    steps = [1.0]
+    for x in draws:
+        z = _standardised(x)
+        # A chain that is stuck has no ESS of its own, and is left as it is.
+        ess = [float(arviz.ess(chain[None], method="bulk")) for chain in z if np.ptp(chain)]
+        steps += [x.shape[1] / np.mean(ess)] if ess else []
+    return int(np.ceil(min(max(steps), draws[0].shape[1] / FEWEST_RANKS)))
+
+
+def _uneven(posterior: "xr.Dataset") -> set[str]:
+    """Return the variables whose ranks differ between the chains by ArviZ's test, at ALARM."""
+    ranks = posterior.azstats.compute_ranks(dim=["chain", "draw"], relative=True)
+    p_values, *_ = ranks.azstats.mchain_uniformity_test(dim=["chain", "draw"])
+    return {str(name) for name, p in p_values.items() if float(p) < ALARM}
 
 
 @styled
@@ -112,28 +178,28 @@ def plot_energy(tree: "xr.DataTree") -> Plot:
     tree
         Group `sample_stats` with `energy`.
     """
+    import arviz_plots as azp
+    import xarray as xr
+    from arviz_stats.base import array
+
     groups = getattr(tree, "children", {})
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in groups else None
     if stats is None or "energy" not in stats:
         raise DataError("`tree` must have `energy` in the group sample_stats; independent draws have none.")
-    from arviz_stats.base import array
-
-    arviz: Any = array.array_stats
     energy = stats["energy"].transpose("chain", "draw").to_numpy().astype(np.float64)
     if energy.shape[1] < 3 or not np.isfinite(energy).all() or not np.ptp(energy, axis=1).all():
         raise DataError(f"`energy` must vary and be finite in every chain; got shape {energy.shape}.")
+    arviz: Any = array.array_stats
     e_bfmi = np.atleast_1d(arviz.bfmi(energy))
     figure, [[axes]] = new_figure(2.7)
-    handles = []
-    for values, color, dashes in (
-        ((energy - energy.mean(axis=1, keepdims=True)).ravel(), BLUE, "-"),
-        (np.diff(energy, axis=1).ravel(), ORANGE, (0, (4, 2))),
-    ):
-        x, density, _ = arviz.kde(values)
-        axes.fill_between(x, density, color=color, alpha=0.2, linewidth=0)
-        handles += axes.plot(x, density, color=color, linestyle=dashes)
+    kinds = ["marginal", "transition"]  # ArviZ's names
+    both = xr.Dataset({"Energy": (("energy", "draw"), np.zeros((2, 1)))}, coords={"energy": kinds})
+    pc = collect(figure, {"Energy": axes}, both, {"color": ["energy"]})
+    only = xr.DataTree.from_dict({"sample_stats": _dataset({"energy": energy})})
+    azp.plot_energy(only, show_bfmi=False, plot_collection=pc, visuals={"legend": False, "title": False} | KEEP_AXIS)
     axes.set(xlabel="energy, less its mean", ylabel="density")
     axes.set_ylim(bottom=0)
+    handles = [Line2D([], [], color=color) for color in CLASS_COLORS[:2]]
     legend(figure, handles, ["energy of the draws", "change in one transition"])
     e_bfmi_text = ", ".join(f"{value:.3f}" for value in e_bfmi[:8]) + (" …" if len(e_bfmi) > 8 else "")
     note(figure, f"E-BFMI of the chains: {e_bfmi_text} (good from {E_BFMI:g})")
@@ -161,43 +227,75 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
     most
         How many of these at most.
     """
-    from arviz_stats.base import array
+    import arviz_plots as azp
 
-    arviz: Any = array.array_stats
     draws, chosen, left_out, _ = _select_parameters(tree, parameters, most)
     chains, n = draws[chosen[0]].shape
-    lengths = np.unique(np.linspace(n / ESS_POINTS, n, ESS_POINTS).astype(int))
-    lengths = lengths[lengths >= 8]  # ArviZ halves chains, and wants four draws of each half
-    if len(lengths) < 2:
-        raise DataError(f"`tree` must have at least 16 draws a chain to see them grow; got {n}.")
-    ess_needed = Thresholds().ess_needed(chains)
-    figure, [panels] = new_figure(3.0, 1, 2, sharey=True)
-    final_ess = []
-    for axes, kind in zip(panels, ("bulk", "tail"), strict=True):
-        options = {} if kind == "bulk" else {"prob": TAIL}
-        for i, label in enumerate(chosen):
-            x = draws[label]
-            x = (x - x.mean()) / x.std()
-            ess = [float(arviz.ess(x[:, :length], method=kind, **options)) for length in lengths]
-            final_ess.append(ess[-1])
-            axes.plot(lengths * chains, ess, "o-", color=CLASS_COLORS[i % len(CLASS_COLORS)], markersize=3)
-        axes.axhline(ess_needed, color=VERMILLION, linestyle="--", linewidth=1.1)
-        axes.set_title(f"{kind}: {'the middle' if kind == 'bulk' else 'the 5 % and 95 % quantiles'}", fontsize=FONT)
-        axes.set_xlabel("draws of all chains")
+    # ArviZ halves chains, and wants four draws of each half.
+    if n < 8 * ESS_POINTS:
+        raise DataError(f"`tree` must have at least {8 * ESS_POINTS} draws a chain to see them grow; got {n}.")
+    needed = Thresholds().ess_needed(chains)
+    columns = min(len(chosen), 4)
+    rows = -(-len(chosen) // columns)
+    figure, grid = new_figure(0.7 + 2.0 * rows, rows, columns, sharey=True, sharex=True)
+    names = [f"p{i}" for i in range(len(chosen))]
+    # Per standard deviation: ESS has no units, and ArviZ does not overflow.
+    whole = _dataset({k: _standardised(draws[label]) for k, label in zip(names, chosen, strict=True)})
+    pc = collect(figure, dict(zip(names, grid.flat, strict=False)), whole, {})
+    drawn: dict[Any, Any] = {"min_ess": {"color": VERMILLION, "linestyle": "--", "width": 1.1}}
+    for kind, color in (("bulk", BLUE), ("tail", ORANGE)):
+        drawn |= {f"ess_{kind}": {"color": color, "size": 9}, f"ess_{kind}_line": {"color": color, "width": 1.5}}
+    drawn |= dict.fromkeys(("title", "xlabel", "ylabel"), False)
+    azp.plot_ess_evolution(
+        _tree(whole),
+        n_points=ESS_POINTS,
+        min_ess=needed,
+        plot_collection=pc,
+        visuals=drawn,
+        stats={"ess_tail": {"prob": TAIL}},
+    )
+    for axes, label in zip(grid.flat, chosen, strict=False):
+        axes.set_title(labels([label], 30, inches=1.6)[0], fontsize=FONT)
         axes.set_ylim(bottom=0)
-        axes.locator_params(axis="x", nbins=5)
-    panels[0].set_ylabel("effective draws")
-    handles = [Line2D([], [], color=CLASS_COLORS[i % len(CLASS_COLORS)], marker="o") for i in range(len(chosen))]
+        axes.locator_params(axis="x", nbins=3)
+    for axes in grid.flat[len(chosen) :]:
+        axes.set_axis_off()
+    for axes in grid[-1]:
+        axes.set_xlabel("draws")
+    for row in grid:
+        row[0].set_ylabel("effective draws")
+    handles = [Line2D([], [], color=BLUE, marker="o"), Line2D([], [], color=ORANGE, marker="o")]
     handles.append(Line2D([], [], color=VERMILLION, linestyle="--"))
-    legend(figure, handles, [*labels(chosen, 32), f"needed: {ess_needed:g}"])
+    legend(figure, handles, ["bulk", "tail (5 % and 95 % quantiles)", f"needed: {needed:g}"])
     note(figure, left_out)
+    ends = [line for axes in grid.flat[: len(chosen)] for line in axes.get_lines() if line.get_color() != VERMILLION]
+    final = [float(np.asarray(line.get_ydata())[-1]) for line in ends]
     caption = (
-        "Effective draws against draws; lines should rise steadily and end above the dashed one. A line that bends "
-        "down tells of a chain that found something new late."
+        "Effective draws against the draws of all chains; lines should rise steadily and end above the dashed one. A "
+        "line that bends down tells of a chain that found something new late."
     )
     caption += f" {left_out}." if left_out else ""
-    alt = f"ESS of {listing(chosen)} as draws grow: at the end at least {min(final_ess):.0f}, {ess_needed:g} needed."
+    alt = f"ESS of {listing(chosen)} as draws grow: at the end at least {min(final):.0f}, {needed:g} needed."
     return Plot(figure, caption, alt)
+
+
+def _standardised(x: Floats) -> Floats:
+    return np.asarray((x - x.mean()) / x.std())
+
+
+def _dataset(draws: Mapping[str, Floats]) -> "xr.Dataset":
+    """Return draws (chains, draws) by name as ArviZ has them."""
+    import xarray as xr
+
+    chains, n = next(iter(draws.values())).shape
+    coords = {"chain": np.arange(chains), "draw": np.arange(n)}
+    return xr.Dataset({name: (("chain", "draw"), x) for name, x in draws.items()}, coords=coords)
+
+
+def _tree(posterior: "xr.Dataset") -> "xr.DataTree":
+    import xarray as xr
+
+    return xr.DataTree.from_dict({"posterior": posterior})
 
 
 def _select_parameters(
@@ -218,28 +316,3 @@ def _select_parameters(
     if unusable or not chosen:
         raise DataError(f"`parameters` must vary and be finite; got {[plain(label) for label in unusable]}.")
     return draws, chosen, left_out, diagnosis.table
-
-
-def _count_ranks(x: Floats) -> tuple[Floats, Floats, float, float]:
-    """Return bin edges, counts (chains, bins) of ranks, and the band that they lie in if the chains agree.
-
-    The count of a bin is binomial with n draws and p = 1/bins. Ranks are taken among all chains, which lowers its
-    variance by 1 − 1/chains; autocorrelation raises it: n p (1 − p) (1 − 1/chains) · S/ESS. The ESS is the sum of those
-    of single chains: the ESS of all chains together is small where chains disagree, and would widen the band.
-    """
-    from arviz_stats.base import array
-
-    arviz: Any = array.array_stats
-    z = (x - x.mean()) / x.std()
-    # A chain that is stuck has no ESS of its own, and is shown as one.
-    chain_ess = [float(arviz.ess(chain[None], method="bulk")) if np.ptp(chain) else 1.0 for chain in z]
-    chains, n = x.shape
-    ranks = rankdata(x).reshape(x.shape)
-    edges = np.linspace(0.5, x.size + 0.5, RANK_BINS + 1)
-    counts = np.array([np.histogram(chain, bins=edges)[0] for chain in ranks], dtype=np.float64)
-    p = 1 / RANK_BINS
-    between_chains = max(1 - 1 / chains, 1 / n)
-    sd = np.sqrt(n * p * (1 - p) * between_chains * max(1.0, x.size / np.nansum(chain_ess)))
-    # Each of chains × bins bars has its part of the false alarms.
-    half_width = ndtri(1 - FALSE_ALARM / (2 * chains * RANK_BINS)) * sd
-    return edges, counts, max(0.0, n * p - half_width), n * p + half_width
