@@ -37,7 +37,7 @@ class FitOptions:
     """
 
     inference: str = "auto"
-    sampler: str = "pymc"
+    sampler: str = "auto"
     draws: int = 1000
     chains: int = 4
     seed: int = 0

@@ -29,7 +29,9 @@ class Link(StrEnum):
 class Sampler(StrEnum):
     """The samplers."""
 
+    auto = "auto"
     pymc = "pymc"
+    hmc = "hmc"
     nutpie = "nutpie"
     numpyro = "numpyro"
 
@@ -149,7 +151,11 @@ InferenceOption = Annotated[
 ]
 SamplerOption = Annotated[
     Sampler,
-    typer.Option("--sampler", rich_help_panel=_FIT, help="Which NUTS, for MCMC; nutpie and numpyro if installed."),
+    typer.Option(
+        "--sampler",
+        rich_help_panel=_FIT,
+        help="Of MCMC: pymc, nutpie and numpyro are NUTS (the last two if installed), hmc is split HMC; auto chooses.",
+    ),
 ]
 Draws = Annotated[int, typer.Option("--draws", metavar="N", min=1, rich_help_panel=_FIT, help="Draws of each chain.")]
 Chains = Annotated[int, typer.Option("--chains", metavar="N", min=1, rich_help_panel=_FIT, help="Number of chains.")]

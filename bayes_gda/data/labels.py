@@ -138,3 +138,13 @@ def add_rows(tree: "xr.DataTree", rows: Dataset, log_likelihood: Floats | None) 
     features = xr.Dataset({"X": (("row", "feature"), rows.X)}, coords={"feature": list(rows.feature_names)})
     tree["constant_data"] = xr.DataTree(features)
     tree["posterior"].attrs["fingerprint"] = rows.fingerprint
+
+
+def add_log_prior(tree: "xr.DataTree", log_prior: Mapping[str, Floats]) -> None:
+    """Add the log prior densities (S,) of the posterior's draws, by parameter."""
+    import xarray as xr
+
+    posterior = tree["posterior"].to_dataset()
+    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+    values = {name: (("chain", "draw"), x.reshape(shape)) for name, x in log_prior.items()}
+    tree["log_prior"] = xr.DataTree(xr.Dataset(values, coords={dim: posterior[dim] for dim in ("chain", "draw")}))

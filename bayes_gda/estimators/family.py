@@ -36,7 +36,9 @@ class FamilyClassifier(Generating, BayesianClassifier):
     draws, chains
         Draws of each chain, and their number. What is not sampled draws as many at once.
     sampler
-        `pymc`, or `nutpie` or `numpyro` if installed; for MCMC only.
+        For MCMC: `pymc` (NUTS), `hmc` (split HMC in 16 chains or more, which take `draws` × `chains` draws in all), or
+        `nutpie` or `numpyro` if installed. `auto` is `pymc`; where the method is chosen, `hmc`, and `pymc` where that
+        does not do.
     random_state
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer.
     progress
@@ -81,7 +83,7 @@ class FamilyClassifier(Generating, BayesianClassifier):
         inference: Inference = "auto",
         draws: int = 1000,
         chains: int = 4,
-        sampler: str = "pymc",
+        sampler: str = "auto",
         random_state: Any = 0,
         progress: bool | None = False,
         tolerance: float = TOLERANCE,

@@ -25,7 +25,7 @@ class _Gaussian(Streaming):
         prior: NIW | NIG | LKJ | None = None,
         draws: int = 1000,
         chains: int = 4,
-        sampler: str = "pymc",
+        sampler: str = "auto",
         random_state: Any = 0,
         progress: bool | None = False,
         tolerance: float = TOLERANCE,
@@ -106,7 +106,9 @@ class BayesianLDA(_Gaussian):
         Draws of each chain, and their number. What is not sampled draws as many at once, for `posterior_`, intervals,
         entropies and decisions.
     sampler
-        `pymc`, or `nutpie` or `numpyro` if installed; for MCMC only.
+        For MCMC: `pymc` (NUTS), `hmc` (split HMC in 16 chains or more, which take `draws` × `chains` draws in all), or
+        `nutpie` or `numpyro` if installed. `auto` is `pymc`; where the method is chosen, `hmc`, and `pymc` where that
+        does not do.
     random_state
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer; None is new each
         time.
@@ -173,7 +175,9 @@ class BayesianQDA(_Gaussian):
         Draws of each chain, and their number. What is not sampled draws as many at once, for `posterior_`, intervals,
         entropies and decisions.
     sampler
-        `pymc`, or `nutpie` or `numpyro` if installed; for MCMC only.
+        For MCMC: `pymc` (NUTS), `hmc` (split HMC in 16 chains or more, which take `draws` × `chains` draws in all), or
+        `nutpie` or `numpyro` if installed. `auto` is `pymc`; where the method is chosen, `hmc`, and `pymc` where that
+        does not do.
     random_state
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer; None is new each
         time.
@@ -240,7 +244,9 @@ class BayesianNaiveGaussian(_Gaussian):
         Draws of each chain, and their number. What is not sampled draws as many at once, for `posterior_`, intervals,
         entropies and decisions.
     sampler
-        `pymc`, or `nutpie` or `numpyro` if installed; for MCMC only.
+        For MCMC: `pymc` (NUTS), `hmc` (split HMC in 16 chains or more, which take `draws` × `chains` draws in all), or
+        `nutpie` or `numpyro` if installed. `auto` is `pymc`; where the method is chosen, `hmc`, and `pymc` where that
+        does not do.
     random_state
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer; None is new each
         time.

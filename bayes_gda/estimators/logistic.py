@@ -49,7 +49,9 @@ class BayesianLogisticRegression(Online):
         Draws of each chain, and their number. What is not sampled draws as many at once, for `posterior_`, the
         corrected posterior, intervals, entropies and decisions.
     sampler
-        `pymc`, or `nutpie` or `numpyro` if installed; for MCMC only.
+        For MCMC: `pymc` (NUTS), `hmc` (split HMC in 16 chains or more, which take `draws` × `chains` draws in all), or
+        `nutpie` or `numpyro` if installed. `auto` is `pymc`; where the method is chosen, `hmc`, and `pymc` where that
+        does not do.
     random_state
         Seed, a RandomState or None. The default is fixed so that fitting twice gives the same answer; None is new each
         time.
@@ -111,7 +113,7 @@ class BayesianLogisticRegression(Online):
         missing: Complete = "error",
         draws: int = 1000,
         chains: int = 4,
-        sampler: str = "pymc",
+        sampler: str = "auto",
         random_state: Any = 0,
         progress: bool | None = False,
         tolerance: float = TOLERANCE,

@@ -81,7 +81,7 @@ class BayesianRDA(Generative):
     prior_: Grid
     # What other estimators choose is fixed here.
     inference: Inference = "exact"
-    sampler: str = "pymc"
+    sampler: str = "auto"
     progress: bool | None = False
     tolerance: float = TOLERANCE
     _stored: ClassVar[dict[str, Any]] = {"model_": AveragedClassifier}

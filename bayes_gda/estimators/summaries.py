@@ -45,7 +45,9 @@ def warn_of_errors(estimator: "BayesianClassifier", error: "MonteCarlo") -> None
         return
     # The weights limit a corrected posterior. Sampled draws of a probability p have a variance of p(1 − p) ≤ ¼ each.
     weighted = estimator.inference_ == "corrected"
-    draws = -(-int(1 / error.tolerance**2) // estimator.chains) if weighted else error.draws_needed(estimator.draws)
+    diagnosis = estimator.trust_.diagnosis  # a run may have been extended
+    taken = estimator.draws if diagnosis is None else diagnosis.chains * diagnosis.draws // estimator.chains
+    draws = -(-int(1 / error.tolerance**2) // estimator.chains) if weighted else error.draws_needed(taken)
     how = f"inference='mcmc' and draws={draws}" if weighted else f"draws={draws}"
     warn_user(f"{error.sentence} Fit with {how}, or set a larger tolerance.")
 

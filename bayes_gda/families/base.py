@@ -36,6 +36,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.families import sampled
 from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
@@ -311,21 +312,20 @@ class Family:
         return ModelDensity.of(self.build())
 
     def sample(self, settings: Settings, gaussian: GaussianPosterior | None) -> "tuple[FittedModel, xr.DataTree]":
-        """Return the model with draws by NUTS, and the tree that the sampler returned, under the user's names."""
-        from bayes_gda.methods.nuts.sampling import sample_model
+        """Return the model with draws, and the tree that the sampler returned, under the user's names.
 
-        tree = sample_model(
-            self.build(),
-            density=self.density,
-            gaussian=self.geometry() if gaussian is None else gaussian,
-            keep_coordinates=True,
-            draws=settings.draws,
-            chains=settings.chains,
-            sampler=settings.sampler,
-            random_seed=settings.random_seed,
-            progress=settings.progress,
-        )
-        return self.fitted_tree(tree)
+        `settings.sampler` is `hmc` or one of NUTS; `auto` is PyMC's.
+        """
+        how: dict[str, Any] = {
+            "draws": settings.draws,
+            "chains": settings.chains,
+            "random_seed": settings.random_seed,
+            "progress": settings.progress,
+        }
+        if settings.sampler == "hmc":
+            return self.fitted_tree(sampled.sample_hmc(self, gaussian, **how))
+        how |= {"keep_coordinates": True, "sampler": "pymc" if settings.sampler == "auto" else settings.sampler}
+        return self.fitted_tree(sampled.sample_nuts(self, self.build(), gaussian, **how))
 
     def geometry(self) -> GaussianPosterior | None:
         """Return the Gaussian that gives a sampler its starts and its mass matrix; None if there is no mode."""

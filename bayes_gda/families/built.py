@@ -1,12 +1,13 @@
 """PyMC models that `build` wrote, known again by their family; `sample` samples these and any other model."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bayes_gda.data.labels import add_rows, draws_of
+from bayes_gda.errors import DataError
 from bayes_gda.families.base import LIKELIHOOD_LIMIT, Family
 from bayes_gda.families.registry import get_family
+from bayes_gda.families.sampled import sample_hmc, sample_nuts
 from bayes_gda.linalg import one_blas_thread
-from bayes_gda.methods.nuts.sampling import sample_model
 from bayes_gda.models.signature import signature_of
 
 if TYPE_CHECKING:
@@ -41,11 +42,14 @@ def sample(
     model
         One of `bayes_gda.models`, or any PyMC model of continuous variables.
     draws, tune, chains
-        Draws kept and warm-up iterations of each chain, and the number of chains. None tunes for as long as it takes.
+        Draws kept and warm-up iterations of each chain, and the number of chains. None tunes for as long as it takes,
+        as `hmc` always does.
     cores
-        Chains sampled at once; None for all that the machine has. The draws do not depend on it.
+        Chains of NUTS sampled at once; None for all that the machine has. The draws do not depend on it.
     sampler
-        `pymc`, or `nutpie` or `numpyro` if installed; these compile the model and adapt in their own way.
+        `pymc`; `hmc`, split Hamiltonian Monte Carlo in many chains about a Gaussian, for our own models, which takes
+        `draws` × `chains` draws by 16 chains or more; `nutpie` or `numpyro` if installed, which compile the model and
+        adapt in their own way.
     random_seed
         The same seed gives the same draws.
     progress
@@ -59,18 +63,13 @@ def sample(
     returns what was sampled until then.
     """
     family = family_of(model)
-    tree = sample_model(
-        model,
-        density=None if family is None else family.density,
-        gaussian=None if family is None else family.geometry(),
-        draws=draws,
-        tune=tune,
-        chains=chains,
-        cores=cores,
-        sampler=sampler,
-        random_seed=random_seed,
-        progress=progress,
-    )
+    how: dict[str, Any] = {"draws": draws, "chains": chains, "random_seed": random_seed, "progress": progress}
+    if sampler == "hmc":
+        if family is None:
+            raise DataError("sampler='hmc' is for the models of bayes_gda.models; got another. Use sampler='pymc'.")
+        tree = sample_hmc(family, None, **how)
+    else:
+        tree = sample_nuts(family, model, None, tune=tune, cores=cores, sampler=sampler, **how)
     if family is not None and family.density is not None and family.data.n:
         variables = draws_of(tree)
         size = len(next(iter(variables.values())))

@@ -26,6 +26,7 @@ from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import lindley_mean
 from bayes_gda.methods.verdict import SAMPLE, Propagation, Verdict
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.monte_carlo import LARGEST_ERRORS, MonteCarlo
 from bayes_gda.processes.state import Shared, warning_rule
 
 if TYPE_CHECKING:
@@ -302,14 +303,15 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
     if every and (w := family.skewed(gaussian, settings.size, settings.random_seed)) is not None:
         models["skew-modal"] = family.from_coordinates(w)
     if found is not None and (corrected or (every and verdict.verdict == "trusted")):
-        size = max(settings.size, CORRECTED_DRAWS)
+        effective = int(found.corrected_ess_fraction * len(found.draws))
+        size = max(settings.size, CORRECTED_DRAWS, effective)
         models["corrected"] = family.from_coordinates(found.draw(size, random_seed=settings.random_seed))
     if found is not None:
         verdict = replace(verdict, importance=replace(found, draws=family.stored_coordinates(found.draws)))
     if verdict.verdict != "needs-mcmc":
-        verdict = _with_error(verdict, family, models[chosen], settings)
-    if corrected and verdict.monte_carlo is not None and not verdict.monte_carlo.within and family.can_sample:
-        verdict = replace(verdict, verdict="needs-mcmc", next_step=SAMPLE)  # too few draws are effective
+        verdict = _with_error(verdict, family.monte_carlo(models[chosen], settings.tolerance), settings.draws)
+    if corrected and verdict.monte_carlo is not None and family.can_sample:
+        verdict = _rough(verdict, verdict.monte_carlo, family)
     return Fit(family, models, chosen, verdict, evidence, gaussian, better)
 
 
@@ -333,41 +335,49 @@ def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | N
 
 
 def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
-    """Sample, diagnose, and add the draws to the posteriors that there are."""
-    from bayes_gda.methods.diagnostics import diagnose
+    """Sample, diagnose, and add the draws to the posteriors that there are; `quiet` for those to be compared with."""
+    from bayes_gda.methods.escalation import sample_posterior
 
     family = before.family
     with _UNSAID if quiet else nullcontext():  # what it has to say is in the diagnosis
         start = before.gaussian if before.propagated is None else before.propagated.gaussian
-        model, tree = family.sample(settings, start)
+        found = sample_posterior(family, settings, start, chosen=not quiet)
+        model, chains = found.model, found.tree["posterior"].sizes["chain"]
         pair, unknown = None, ""
         if family.proper:
-            pair, unknown = attempt(lambda: family.sampled_evidence(model, tree["posterior"].sizes["chain"]))
-    diagnosis = diagnose(tree)
-    reason, step = " ".join(diagnosis.reasons), " ".join(diagnosis.next_steps)
+            pair, unknown = attempt(lambda: family.sampled_evidence(model, chains))
+    reason, step = " ".join(found.diagnosis.reasons), " ".join(found.diagnosis.next_steps)
     if unknown:
         reason += f" The log evidence is not known: {unknown}"
-    if diagnosis.verdict == "bad" and not quiet:
+    if found.diagnosis.verdict == "bad" and not quiet:
         warn_user(f"The draws cannot be relied upon. {reason} {step}")
     weighed = before.verdict if before.verdict.reason else None
-    verdict = Verdict("sampled", reason, step, diagnosis=diagnosis, before=weighed)
-    verdict = _with_error(verdict, family, model, settings)
+    reason = f"{reason} {found.extension}".rstrip()
+    verdict = Verdict("sampled", reason, step, diagnosis=found.diagnosis, before=weighed)
+    verdict = _with_error(verdict, found.error, found.draws)
     evidence = before.evidence
     if "exact" not in evidence and pair is not None and np.isfinite(pair[0]):
         evidence = evidence | {"bridge": pair}
     models = before.models | {"mcmc": model}
-    return replace(before, models=models, chosen="mcmc", verdict=verdict, evidence=evidence, tree=tree)
+    return replace(before, models=models, chosen="mcmc", verdict=verdict, evidence=evidence, tree=found.tree)
 
 
-def _with_error(verdict: Verdict, family: "Family", model: FittedModel, settings: Settings) -> Verdict:
+def _with_error(verdict: Verdict, error: MonteCarlo | None, draws: int) -> Verdict:
     """Return the verdict with the Monte Carlo error of the training rows' probabilities, if these rest on draws."""
-    error = family.monte_carlo(model, settings.tolerance)
     if error is None:
         return verdict
     step = verdict.next_step
     if not error.within and verdict.verdict != "corrected":  # whose weights, not whose number of draws, are the limit
-        step += f" For probabilities within the tolerance, draw more: draws={error.draws_needed(settings.draws)}."
+        step += f" For probabilities within the tolerance, draw more: draws={error.draws_needed(draws)}."
     return replace(verdict, reason=f"{verdict.reason} {error.sentence}", next_step=step, monte_carlo=error)
+
+
+def _rough(verdict: Verdict, error: MonteCarlo, family: "Family") -> Verdict:
+    """Return `needs-mcmc` for a corrected posterior of too few effective draws, where sampling would have more."""
+    if error.within and (error.is_settled or family.density is None):  # without gradients of its own that takes long
+        return verdict
+    worst = f"The error of the worst row may be {LARGEST_ERRORS:g} times as large." if error.within else ""
+    return replace(verdict, verdict="needs-mcmc", reason=f"{verdict.reason} {worst}".rstrip(), next_step=SAMPLE)
 
 
 def _unweighed(reason: str) -> Verdict:

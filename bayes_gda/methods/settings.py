@@ -13,6 +13,8 @@ Link = Literal["exact", "probit"]
 LINKS: tuple[Link, ...] = ("exact", "probit")
 Inference = Literal["auto", "exact", "laplace", "ep", "mcmc"]
 INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "ep", "mcmc")
+# Which sampler MCMC uses: `auto` is `pymc` for inference='mcmc', and `hmc` before `pymc` where the method is chosen.
+SAMPLERS = ("auto", "pymc", "hmc", "nutpie", "numpyro")
 # A reported probability may be off by so much for `trusted`. It is less than the .02 of `importance.trust`, because the
 # estimators integrate the link and so have only the posterior's share of the error to spend.
 TOLERANCE = 0.01
@@ -25,7 +27,8 @@ class Settings:
     Parameters
     ----------
     inference, sampler
-        The method asked for; which NUTS to use for MCMC.
+        The method asked for; which sampler to use for MCMC. `pymc`, `nutpie` and `numpyro` are NUTS, `hmc` is split HMC
+        in many chains; `auto` is `pymc`, but with inference `auto` it is `hmc`, and `pymc` where that does not do.
     draws, chains
         Draws of each chain, and the number of chains; other methods draw as many altogether.
     random_seed
@@ -42,7 +45,7 @@ class Settings:
     inference: Inference = "auto"
     draws: int = 1000
     chains: int = 4
-    sampler: str = "pymc"
+    sampler: str = "auto"
     random_seed: int = 0
     progress: bool | None = False
     tolerance: float = TOLERANCE
@@ -53,6 +56,8 @@ class Settings:
             raise DataError(f"`inference` must be one of {', '.join(INFERENCES)}; got {self.inference!r}.")
         if self.link not in LINKS:
             raise DataError(f"`link` must be 'exact' or 'probit'; got {self.link!r}.")
+        if self.sampler not in SAMPLERS:
+            raise DataError(f"`sampler` must be one of {', '.join(SAMPLERS)}; got {self.sampler!r}.")
         for name in ("draws", "chains"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:

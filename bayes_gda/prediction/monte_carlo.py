@@ -26,6 +26,9 @@ from bayes_gda.prediction.normalised import normalised
 
 # A probability is within the tolerance if so many standard errors are: about 95 % of such rows then are.
 ERRORS = 2.0
+# The largest error of some hundred rows is about three standard errors: if the tolerance does not hold these, draws are
+# added until it holds four, as standard errors are themselves known to some 10 % only.
+LARGEST_ERRORS, WANTED_ERRORS = 3.0, 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,11 @@ class MonteCarlo:
         return self.beyond == 0
 
     @property
+    def is_settled(self) -> bool:
+        """Whether the tolerance holds so many standard errors that the worst of many rows is within it, too."""
+        return bool(LARGEST_ERRORS * self.largest <= self.tolerance)
+
+    @property
     def sentence(self) -> str:
         """The figures in words."""
         text = (
@@ -64,10 +72,10 @@ class MonteCarlo:
         )
         return f"{text}." if self.within else f"{text}; for {self.beyond} of them two standard errors exceed it."
 
-    def draws_needed(self, draws: int) -> int:
-        """Return how many draws would bring the largest error within the tolerance, of a sampler that had `draws`."""
+    def draws_needed(self, draws: int, errors: float = ERRORS) -> int:
+        """Return how many draws would bring `errors` standard errors within the tolerance, of one that had `draws`."""
         largest = self.largest if np.isfinite(self.largest) else 0.5 / np.sqrt(draws)  # p(1 − p) ≤ ¼
-        return int(np.ceil(draws * (ERRORS * largest / self.tolerance) ** 2 / 100)) * 100
+        return int(np.ceil(draws * (errors * largest / self.tolerance) ** 2 / 100)) * 100
 
 
 def probabilities(model: FittedModel, X: Floats, class_prior: ArrayLike | None = None) -> tuple[Floats, Floats]:

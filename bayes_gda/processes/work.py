@@ -1,6 +1,6 @@
 """What a chain is: a piece of work that reports after every iteration, and how its progress is shown."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -33,8 +33,10 @@ def outcome(work: Work, chain: int, report: Report) -> Any:
 
 
 @contextmanager
-def progress_bars(chains: int, iterations: int, shown: bool) -> Iterator[Callable[[int, int, int], None]]:
-    """Show a bar for each chain, with its draws, divergences and the time left."""
+def progress_bars(
+    chains: int, iterations: int, shown: bool, *, names: Sequence[str] = ()
+) -> Iterator[Callable[[int, int, int], None]]:
+    """Show a bar for each chain, or for what `names` say, with its draws, divergences and the time left."""
     if not shown:
         yield lambda chain, iteration, divergences: None
         return
@@ -57,7 +59,8 @@ def progress_bars(chains: int, iterations: int, shown: bool) -> Iterator[Callabl
         TimeRemainingColumn(),
     )
     with Progress(*columns, refresh_per_second=1 / POLL) as progress:
-        tasks = [progress.add_task(f"Chain {i + 1}", total=iterations, divergences=0) for i in range(chains)]
+        labels = names or [f"Chain {i + 1}" for i in range(chains)]
+        tasks = [progress.add_task(label, total=iterations, divergences=0) for label in labels]
         yield lambda chain, iteration, divergences: progress.update(
             tasks[chain], completed=iteration, divergences=divergences
         )

@@ -8,7 +8,7 @@ and c for intercepts, and all sums over the weights but that over slopes where i
     ∂/∂t  = 1 − e^{2t}/scale² + Σ_slopes [g ∂w/∂t + (w/s)² − r],   ∂w/∂t = (1 − r)(2rŵ + σz)
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -45,7 +45,10 @@ class WeightsDensity(Density):
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return log p (…) and its gradient (…, dim)."""
-        return _at_each(self.target.value_and_gradient, W)
+        if W.ndim == 2:
+            return self.target.values_and_gradients(W)
+        value, gradient = self.target.value_and_gradient(W)
+        return np.asarray(value), gradient
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `w` (S, m), or (S, K, m) for softmax, and `w_free` (S, K − 1, m) in the reference coding."""
@@ -126,19 +129,20 @@ class HierarchicalDensity(Density):
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return log p (…) and its gradient (…, dim)."""
-        return _at_each(self._one, W)
-
-    def _one(self, point: Floats) -> tuple[float, Floats]:
-        t, z = point[0], point[1:]
+        t, z = W[..., :1], W[..., 1:]
         slope, estimate, _, constant = self._fixed
         s, r, sigma = self._scales(t)
         w = r * estimate + sigma * z
-        value, g = self.target.value_and_gradient(w)
+        likelihood, g = self._likelihood(w)
         g = g - w / s**2
-        squares, hyper = (w / s) ** 2, np.exp(2 * t) * self.prior.scale**-2.0
-        value += constant + t - 0.5 * (hyper + float(squares.sum()) - float(np.log1p(-r).sum()))
+        squares, hyper = (w / s) ** 2, np.exp(2 * t[..., 0]) * self.prior.scale**-2.0
+        value = likelihood + constant + t[..., 0] - 0.5 * (hyper + squares.sum(axis=-1) - np.log1p(-r).sum(axis=-1))
         rise = g * (1 - r) * (2 * r * estimate + sigma * z) + squares - r
-        return value, np.concatenate([[1 - hyper + float(slope @ rise)], sigma * g])
+        return value, np.concatenate([(1 - hyper + rise @ slope)[..., None], sigma * g], axis=-1)
+
+    def _likelihood(self, w: Floats) -> tuple[Floats | float, Floats]:
+        """Return ℓ (…) and its gradient at weights (…, dim − 1)."""
+        return self.target.value_and_gradient(w) if w.ndim == 1 else self.target.values_and_gradients(w)
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `tau` (S,), `z` in the shape of the weights, and the weights."""
@@ -166,15 +170,6 @@ class HierarchicalDensity(Density):
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
         """Return log p(y_i | x_i, w) (S, n) of the rows of the target, which `rows` are."""
         return log_likelihood_of_rows(self.target, variables["w"])
-
-
-def _at_each(one: Callable[[Floats], tuple[float, Floats]], W: Floats) -> tuple[Floats, Floats]:
-    """Return a value and gradient at one point (dim,), or at each of many (S, dim)."""
-    if W.ndim == 1:
-        value, gradient = one(W)
-        return np.asarray(value), gradient
-    results = [one(w) for w in W]
-    return np.array([value for value, _ in results]), np.array([gradient for _, gradient in results])
 
 
 def named_weights(target: LogisticTarget | SoftmaxTarget, W: Floats) -> dict[str, Floats]:

@@ -152,6 +152,22 @@ class LogisticTarget:
             g += (s - p) @ Phi
         return value, g
 
+    def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
+        """Return log p(y, w) (S,) and its gradients (S, m) at S points (S, m): for chains that step together."""
+        G = self.gaussian.gradient(W)
+        value = 0.5 * np.einsum("sm,sm->s", W - self.gaussian.mean, G) + self.log_coefficient
+        value -= self.gaussian.log_normalizer
+        for draws, rows, A, E in activation_blocks(self.Phi, W):
+            s = self.successes[rows]
+            t = s + self.failures[rows]
+            np.exp(np.negative(np.abs(A, out=E), out=E), out=E)
+            P = np.where(A >= 0, 1.0, E)  # σ(a) = 1/(1 + e) or e/(1 + e)
+            P /= 1 + E
+            P *= t
+            value[draws] += A @ s - np.maximum(A, 0.0, out=A) @ t - weighted_log1p(E, t)
+            G[draws] += product(np.subtract(s, P, out=P), self.Phi[rows])
+        return value, G
+
     def precision(self, w: Floats) -> Floats:
         """Return H = −∂² log p(y, w)/∂w² (m, m)."""
         return self.value_gradient_precision(w)[2]

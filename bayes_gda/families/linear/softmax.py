@@ -138,6 +138,27 @@ class SoftmaxTarget:
             G -= P[:R] @ self.Phi[rows]
         return value, G.ravel()
 
+    def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
+        """Return log p(y, w) (S,) and its gradients (S, dim) at S points (S, dim): for chains that step together."""
+        V, (R, m) = W.reshape(len(W), *self.shape), self.shape
+        value, G = self.gaussian.log_density(V).sum(axis=1), self.gaussian.gradient(V)
+        for draws, rows, A in self._activations(W):
+            label = (slice(None), self.y[rows], np.arange(A.shape[-1]))
+            A -= A.max(axis=1, keepdims=True)
+            log_p = A[label]
+            P = np.exp(A, out=A)
+            total = P.sum(axis=1)
+            log_p -= np.log(total)
+            P /= total[:, None]
+            P[label] -= 1.0
+            if self.sample_weight is not None:
+                P *= self.sample_weight[rows]
+                log_p *= self.sample_weight[rows]
+            value[draws] += log_p.sum(axis=1)
+            slopes = product(np.ascontiguousarray(P[:, :R]).reshape(-1, P.shape[-1]), self.Phi[rows])
+            G[draws] -= slopes.reshape(-1, R, m)
+        return value, G.reshape(len(W), -1)
+
     def precision(self, w: Floats) -> Floats:
         """Return H = −∂² log p(y, w)/∂w² (dim, dim)."""
         return self.value_gradient_precision(w)[2]

@@ -14,9 +14,8 @@ from bayes_gda.methods.importance.trust import Predictor, judge_corrected
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Link
 from bayes_gda.methods.verdict import Verdict
+from bayes_gda.prediction.monte_carlo import WANTED_ERRORS
 
-# Standard errors of a probability that the tolerance should hold: the largest error of many rows is about so many.
-WANTED_ERRORS = 4.0
 # The most draws, and draws × rows (some 3 s at 16 ns), to spend on it. Few rows, where it matters, allow many draws.
 MOST_DRAWS = 100_000
 MOST_WORK = 200_000_000

@@ -26,7 +26,7 @@ from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt, QuadPote
 
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
-from bayes_gda.data.labels import to_datatree
+from bayes_gda.data.labels import add_log_prior, draws_of, to_datatree
 from bayes_gda.errors import ConvergenceError, DataError, MissingDependencyError
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods.adapter import NO_BLAS_NEEDED, ModelDensity
@@ -100,7 +100,7 @@ def sample_model(
     run = _Run(model, density, gaussian, keep_coordinates, draws, tune, chains, cores, random_seed, shown)
     tree = run.by_pymc() if sampler == "pymc" else run.by_other(sampler)
     if density is not None:
-        _add_log_prior(tree, density)
+        add_log_prior(tree, density.log_prior(draws_of(tree)))
     return tree
 
 
@@ -227,7 +227,7 @@ def _check(draws: int, chains: int, sampler: str) -> None:
         if not isinstance(value, (int, np.integer)) or value < 1:
             raise DataError(f"`{name}` must be a whole number, at least 1; got {value!r}.")
     if sampler not in SAMPLERS:
-        raise DataError(f"`sampler` must be one of {', '.join(SAMPLERS)}; got {sampler!r}.")
+        raise DataError(f"`sampler` must be hmc or one of {', '.join(SAMPLERS)}; got {sampler!r}.")
     if sampler != "pymc" and importlib.util.find_spec(sampler) is None:
         raise MissingDependencyError(f"Sampler {sampler!r} is not installed. Run: pip install 'bayes-gda[{sampler}]'")
 
@@ -261,13 +261,3 @@ def _potential(center: Floats, shape: Floats | None) -> Any:
     if shape is None:
         return QuadPotentialDiagAdapt(n, center, np.ones(n), 10)
     return QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))
-
-
-def _add_log_prior(tree: "xr.DataTree", density: Density) -> None:
-    import xarray as xr
-
-    posterior = tree["posterior"].to_dataset()
-    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-    variables = {str(name): x.values.reshape(-1, *x.shape[2:]) for name, x in posterior.data_vars.items()}
-    prior = {name: (("chain", "draw"), x.reshape(shape)) for name, x in density.log_prior(variables).items()}
-    tree["log_prior"] = xr.DataTree(xr.Dataset(prior, coords={dim: posterior[dim] for dim in ("chain", "draw")}))

@@ -279,7 +279,7 @@ def test_bad_arguments_name_the_remedy(monkeypatch):
     model = naive.build(IRIS)
     with pytest.raises(DataError, match=r"`draws` must be a whole number, at least 1; got 0\."):
         sample(model, draws=0)
-    with pytest.raises(DataError, match="`sampler` must be one of pymc, nutpie, numpyro; got 'stan'"):
+    with pytest.raises(DataError, match="`sampler` must be hmc or one of pymc, nutpie, numpyro; got 'stan'"):
         sample(model, sampler="stan")
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'bayes-gda\[nutpie\]'"):

@@ -1,0 +1,101 @@
+"""Sampling where the ladder ends: by which sampler, and for how long.
+
+A named sampler is run once, as it was asked for. Where the method is chosen (`auto`), split HMC comes first, as it
+takes a tenth of the time of NUTS, and PyMC's NUTS where that does not apply or its chains do not meet. Such a run is
+extended until the Monte Carlo errors of the training rows' probabilities are within the tolerance, up to a limit.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from bayes_gda.errors import ConvergenceError
+from bayes_gda.methods.diagnostics import Diagnosis, diagnose
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.settings import Settings
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.monte_carlo import WANTED_ERRORS, MonteCarlo
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from bayes_gda.families.base import Family
+
+# How many times as long a run may become, and the numbers that its draws may hold (320 MB).
+LONGEST, MOST_NUMBERS = 10, 40_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """What sampling brought.
+
+    Parameters
+    ----------
+    model, tree
+        The model with the draws, and what the sampler returned.
+    diagnosis
+        Whether the chains can be relied upon.
+    error
+        The Monte Carlo errors of the training rows' probabilities; None if these do not rest on the draws.
+    draws
+        Draws of each of the chains that were asked for.
+    extension
+        A sentence on how far the run was extended; empty if it was not.
+    """
+
+    model: FittedModel
+    tree: "xr.DataTree"
+    diagnosis: Diagnosis
+    error: MonteCarlo | None
+    draws: int
+    extension: str = ""
+
+
+def sample_posterior(
+    family: "Family", settings: Settings, start: GaussianPosterior | None, *, chosen: bool = False
+) -> Sampled:
+    """Sample a posterior.
+
+    Parameters
+    ----------
+    family, settings
+        The model, and how to compute.
+    start
+        An approximation for starts and scales; None for the family's own.
+    chosen
+        Whether the sampler and the length of the run are to be chosen, where `settings` name none: for the answer of
+        `auto`. Else the run is what `settings` say, with PyMC's NUTS for `auto`.
+    """
+    free = chosen and settings.inference == "auto"
+    found = None
+    if free and settings.sampler == "auto":
+        try:
+            found = _run(family, replace(settings, sampler="hmc"), start)
+        except ConvergenceError:  # NUTS then says what there is to say
+            found = None
+        if found is not None and found.diagnosis.verdict != "bad":
+            return _extended(found, family, replace(settings, sampler="hmc"), start)
+    found = _run(family, settings, start)
+    return _extended(found, family, settings, start) if free else found
+
+
+def _run(family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
+    model, tree = family.sample(settings, start)
+    return Sampled(model, tree, diagnose(tree), family.monte_carlo(model, settings.tolerance), settings.draws)
+
+
+def _extended(found: Sampled, family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
+    """Run again, longer, if chains have met but errors are not within the tolerance."""
+    error = found.error
+    if error is None or found.diagnosis.verdict == "bad" or found.tree["posterior"].attrs.get("incomplete"):
+        return found
+    numbers = sum(x.size for x in found.tree["posterior"].to_dataset().data_vars.values())
+    longest = settings.draws * min(LONGEST, MOST_NUMBERS / max(numbers, 1))
+    draws = int(min(error.draws_needed(settings.draws, WANTED_ERRORS), longest))
+    if error.is_settled or draws <= settings.draws:
+        return found
+    longer = _run(family, replace(settings, draws=draws), start)
+    sentence = (
+        f"The run was extended from {settings.draws} to {draws} draws of each of {settings.chains} chains, "
+        "as Monte Carlo errors exceeded the tolerance."
+    )
+    return replace(longer, extension=sentence)

@@ -1,0 +1,1 @@
+"""Many chains of split Hamiltonian Monte Carlo that step together."""
