@@ -327,6 +327,11 @@ class Dataset:
         """
         if self.n > POOLED_ROWS:
             return self
+        # Rows that differ in class or first feature are in their order by these, in a tenth of the time.
+        order = np.lexsort((self.X[:, 0], self.y))
+        first, codes = self.X[order, 0], self.y[order]
+        if self.weight is None and ((first[1:] > first[:-1]) | (codes[1:] > codes[:-1])).all():
+            return self.of_checked(self.X[order], codes, self.feature_names, self.class_names, None, original=self)
         keys = np.column_stack([self.y, self.X])
         unique, index = np.unique(keys, axis=0, return_inverse=True)
         weight = np.bincount(index.ravel(), weights=self.weight).astype(np.float64)
