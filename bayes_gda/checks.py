@@ -108,13 +108,22 @@ def vector(name: str, value: ArrayLike, size: int, *, error: type[BayesGDAError]
     return np.broadcast_to(array, (size,))
 
 
+def sum_of_squares(X: Floats) -> float:
+    """Return Σx² in one quick pass: nan or inf if a value is, or if it overflows."""
+    if X.flags.c_contiguous or X.flags.f_contiguous:
+        flat = X.ravel(order="K")
+        return float(np.dot(flat, flat))
+    with np.errstate(over="ignore", invalid="ignore"):
+        axes = list(range(X.ndim))
+        return float(np.einsum(X, axes, X, axes, []))
+
+
 def finite_sum(X: Floats) -> bool:
-    """Return whether the sum of X is finite, which shows in one quick pass that all its values are.
+    """Return whether the sum of squares of X is finite, which shows in one quick pass that all its values are.
 
     The converse does not hold, as the sum may overflow: a False says to look at the values.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(X.sum()))
+    return bool(np.isfinite(sum_of_squares(X)))
 
 
 def check_design(Phi: ArrayLike) -> Floats:

@@ -25,7 +25,7 @@ models, Annals of Applied Statistics 2.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +33,14 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.validate import CONSTANT, LARGEST, SMALLEST, check_size
 from bayes_gda.errors import DataError
-from bayes_gda.linalg import wide_blocks
+from bayes_gda.linalg import row_blocks
 
 # A monomial is the sorted tuple of its factors' columns: () is 1, (0,) is x₀, (0, 1) is x₀x₁, (1, 1) is x₁².
 Monomial = tuple[int, ...]
+# Rows that are looked at first for whether a column has more than two values.
+FIRST_ROWS = 1000
+# Numbers of a design matrix, 32 MB, beyond which it is made block by block in every pass: that costs a tenth of a pass.
+MATERIALISED = 2**22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,6 +203,50 @@ class FeatureMap:
         return T
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Design:
+    """A design matrix Φ = φ(X) that is made block by block, where one of all rows would double the memory of X.
+
+    It has what passes over rows ask of an array: shape, length, rows.
+
+    Parameters
+    ----------
+    features
+        The feature map φ.
+    X
+        (n, d) rows.
+    """
+
+    features: FeatureMap
+    X: Floats
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, m)."""
+        return len(self.X), len(self.features.names)
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def __getitem__(self, rows: Any) -> Floats:
+        """Return the rows of Φ that a slice, a mask or indices select."""
+        return np.ascontiguousarray(self.features(self.X[rows]))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.asarray(self[:], dtype=dtype)
+
+    @property
+    def T(self) -> Floats:
+        """Φᵀ, all of it."""
+        return self[:].T
+
+
+def make_design(features: FeatureMap, X: Floats) -> Floats:
+    """Return φ(X), as an array or, if that would be large, as one that is made block by block."""
+    large = features.plain and len(X) * len(features.names) > MATERIALISED
+    return cast(Floats, Design(features, X)) if large else np.ascontiguousarray(features(X))
+
+
 def _identity(m: int) -> tuple[Floats, Floats]:
     """Centre and scale that change nothing."""
     return frozen(np.zeros(m)), frozen(np.ones(m))
@@ -256,13 +304,15 @@ def _monomial_name(mono: Monomial, names: Sequence[str]) -> str:
 
 def _two_valued(Z: Floats) -> NDArray[np.bool_]:
     """Return which columns (m,) of Z (n, m) hold at most two values."""
-    low, high = Z.min(axis=0), Z.max(axis=0)
-    out = np.ones(Z.shape[1], dtype=bool)
-    for rows in wide_blocks(*Z.shape):  # the first one settles it where all columns are numeric
-        part = Z[rows][:, out]
-        out[out] = ((part == low[out]) | (part == high[out])).all(axis=0)
-        if not out.any():
-            break
+    some = Z[:FIRST_ROWS]
+    out = np.asarray(((some == some.min(axis=0)) | (some == some.max(axis=0))).all(axis=0))
+    if not out.any() or len(Z) == len(some):  # where all columns are numeric, a few rows settle it
+        return out
+    left = np.flatnonzero(out)
+    low, high = Z[:, left].min(axis=0), Z[:, left].max(axis=0)
+    for rows in row_blocks(*Z.shape):
+        part = Z[rows][:, left]
+        out[left] &= ((part == low) | (part == high)).all(axis=0)
     return out
 
 
@@ -270,9 +320,14 @@ def _center_and_scale(
     Z: Floats, weight: Floats | None = None, refuse: Sequence[str] | None = None
 ) -> tuple[Floats, Floats]:
     """Return means and scales of columns Z (n, m); one that is constant has scale 1, or is refused by its name."""
-    center = np.average(Z, axis=0, weights=weight)
-    scale = np.sqrt(np.average((Z - center) ** 2, axis=0, weights=weight))
-    scale = np.where(_two_valued(Z), Z.max(axis=0) - Z.min(axis=0), scale)
+    center, square = np.average(Z, axis=0, weights=weight), np.zeros(Z.shape[1])
+    for rows in row_blocks(*Z.shape):  # a copy of all rows would double their memory
+        part = Z[rows] - center
+        part *= part
+        square += part.sum(axis=0) if weight is None else weight[rows] @ part
+    scale = np.sqrt(square / (len(Z) if weight is None else weight.sum()))
+    two = np.flatnonzero(_two_valued(Z))
+    scale[two] = np.ptp(Z[:, two], axis=0)
     constant = ~(scale > CONSTANT * np.abs(center))
     if refuse is not None and constant.any():
         name = refuse[int(np.argmax(constant))]

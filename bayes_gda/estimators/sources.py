@@ -14,6 +14,10 @@ from bayes_gda.processes.state import Shared, warning_rule
 _DOUBTS = Shared(lambda: warning_rule("ignore", "The number of unique classes", UserWarning))
 
 
+# Labels that are looked at if they are whole numbers.
+WHOLE_LABELS = 10_000
+
+
 def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
     """Return the table that X is or names; None if it is neither, but rows in memory.
 
@@ -47,6 +51,8 @@ def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
 
 def check_targets(y: Any) -> None:
     """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, is said by us."""
+    if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
+        y = y[:WHOLE_LABELS]  # whole numbers may always be classes, and so many show whether these are too many
     with _DOUBTS:
         check_classification_targets(y)
     n, K = len(y), len(np.unique(y))

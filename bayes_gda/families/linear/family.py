@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen
-from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features
+from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features, make_design
 from bayes_gda.data.labels import CONTRASTS, coordinates
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, PriorError, one_line
@@ -115,7 +115,8 @@ class Linear(Family):
         proper = isinstance(given, HierarchicalScale) or given.is_proper
         # A flat direction of the symmetric coding would be determined by nothing.
         reference = not cls.binary and not proper
-        out = cls(data, given, features=phi, Phi=np.ascontiguousarray(phi(data.X)), reference=reference)
+        design = make_design if cls.binary and not hierarchical else lambda phi, X: np.ascontiguousarray(phi(X))
+        out = cls(data, given, features=phi, Phi=design(phi, data.X), reference=reference)
         return out._of_greatest_evidence() if prior is None and prior_scale == "empirical-bayes" else out
 
     @classmethod
@@ -185,7 +186,8 @@ class Linear(Family):
         """Return the log posterior of the weights under a Gaussian prior."""
         data = self.data
         if self.binary:
-            return LogisticTarget(self.Phi, data.y.astype(float), prior, data.weight)
+            labels: Any = data.y  # the target makes them floats of its own
+            return LogisticTarget(self.Phi, labels, prior, data.weight)
         return SoftmaxTarget(self.Phi, data.y, data.K, prior, data.weight, self.reference)
 
     @cached_property

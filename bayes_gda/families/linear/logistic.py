@@ -12,13 +12,14 @@ Targets are immutable; `softmax.SoftmaxTarget` is another.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, gammaln
 
 from bayes_gda.checks import Floats, check_design, check_rows, frozen
+from bayes_gda.data.features import Design
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import (
     activation_blocks,
@@ -63,19 +64,29 @@ class LogisticTarget:
     gaussian: "GaussianTerms" = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        Phi = check_design(self.Phi)
+        design: Any = self.Phi
+        Phi = self.Phi if type(design) is Design else check_design(design)
         n, m = Phi.shape
         y = check_rows("y", self.y, n)
-        t = np.ones(n) if self.trials is None else check_rows("trials", self.trials, n)
-        c = np.ones(n) if self.sample_weight is None else check_rows("sample_weight", self.sample_weight, n)
-        if self.trials is None and not ((y == 0) | (y == 1)).all():
-            bad = y[(y != 0) & (y != 1)][0]
-            raise DataError(f"`y` must be 0 or 1; got {bad:g}. Give `trials` if `y` counts successes.")
-        if (y > t).any() or (y % 1 != 0).any() or (t % 1 != 0).any():
-            i = int(np.argmax((y > t) | (y % 1 != 0) | (t % 1 != 0)))
-            raise DataError(f"`y` and `trials` must be whole, y ≤ trials; got {y[i]:g} of {t[i]:g} in row {i}.")
-        log_choose = 0.0 if self.trials is None else c @ (gammaln(t + 1) - gammaln(y + 1) - gammaln(t - y + 1))
-        values = {"Phi": Phi, "y": y, "successes": frozen(c * y), "failures": frozen(c * (t - y))}
+        t: Floats | float = 1.0 if self.trials is None else check_rows("trials", self.trials, n)
+        c: Floats | float = 1.0
+        if self.sample_weight is not None:
+            c = check_rows("sample_weight", self.sample_weight, n)
+        log_choose = 0.0
+        if self.trials is None:
+            if not ((y == 0) | (y == 1)).all():
+                bad = y[(y != 0) & (y != 1)][0]
+                raise DataError(f"`y` must be 0 or 1; got {bad:g}. Give `trials` if `y` counts successes.")
+        else:
+            odd = (y > t) | (y % 1 != 0) | (np.asarray(t) % 1 != 0)
+            if odd.any():
+                i = int(np.argmax(odd))
+                trials = float(np.asarray(t)[i])
+                raise DataError(f"`y` and `trials` must be whole, y ≤ trials; got {y[i]:g} of {trials:g} in row {i}.")
+            log_choose = float(np.sum(c * (gammaln(t + 1) - gammaln(y + 1) - gammaln(t - y + 1))))
+        # Of plain labels nothing is copied but the failures.
+        successes = y if self.sample_weight is None else frozen(c * y)
+        values = {"Phi": Phi, "y": y, "successes": successes, "failures": frozen(c * (t - y))}
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "log_coefficient", float(log_choose))
@@ -94,7 +105,7 @@ class LogisticTarget:
     def subset(self, rows: ArrayLike, *, weight: float = 1.0) -> Self:
         """Return the target of the given rows (indices or mask), each weighing `weight` times as much."""
         index = np.asarray(rows)
-        c = np.ones(self.n) if self.sample_weight is None else np.asarray(self.sample_weight)
+        c = np.ones(self.n) if self.sample_weight is None else self.sample_weight
         t = None if self.trials is None else np.asarray(self.trials)[index]
         return type(self)(self.Phi[index], self.y[index], self.prior, weight * c[index], t)
 
