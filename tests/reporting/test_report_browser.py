@@ -1,6 +1,7 @@
 """The page in headless Chromium: no error, no request, nothing wider than the window, all figures whole, both schemes.
 
-The page allows no scripts, so a test page puts it into a frame of the wanted width and measures it from outside.
+The page allows no scripts but its own, so a test page puts it into a frame of the wanted width, sets its inputs and
+measures it from outside.
 """
 
 import html
@@ -9,8 +10,13 @@ import re
 import shutil
 import subprocess
 
+import numpy as np
 import pytest
 from reporting.report_pages import report
+from sklearn.metrics import confusion_matrix
+
+from bayes_gda.prediction.decisions import decide
+from bayes_gda.reporting.analysis.explore import as_polynomial
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
@@ -63,7 +69,7 @@ def test_nothing_is_wider_than_the_window_and_no_figure_is_clipped(name, width, 
         assert image["left"] >= 0
         assert image["right"] <= width
         assert image["ratio"] == pytest.approx(image["natural"], rel=0.02)
-    assert found["scripts"] == 0
+    assert found["scripts"] == 2  # data, and the one that the policy admits
     assert found["lights"] == len(report(name).conclusions)
 
 
@@ -105,3 +111,96 @@ def test_the_test_above_would_see_an_error_and_a_request(tmp_path):
     console, asked = opened(page, tmp_path)
     assert any("seen" in line for line in console)
     assert asked == {"http://example.invalid/x.png"}
+
+
+# ── Panels ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+DRIVE = """<!doctype html><html><body>
+<iframe id="frame" style="width:1200px;height:900px" srcdoc="{page}"></iframe>
+<script>
+addEventListener("load", () => {{
+  const page = document.getElementById("frame").contentDocument, by = (id) => page.getElementById(id);
+  const cells = (id) => [...by(id).tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent));
+  const set = (element, value, event) => {{ element.value = value; element.dispatchEvent(new Event(event)); }};
+  document.title = JSON.stringify((() => {{ {steps} }})());
+}});
+</script></body></html>"""
+
+
+def drive(name, steps, tmp_path):
+    """Return what steps in the page return, as a reader would take them."""
+    source = html.escape(report(name).page.read_text(encoding="utf-8"))
+    path = tmp_path / "drive.html"
+    path.write_text(DRIVE.format(page=source, steps=steps), encoding="utf-8")
+    answer = chromium("--window-size=1500,1000", "--dump-dom", f"file://{path}", profile=tmp_path / "profile")
+    return json.loads(html.unescape(re.search(r"<title>(.*?)</title>", answer.stdout, re.DOTALL)[1]))
+
+
+def number(text):
+    return float(text.replace("\u2212", "-").removesuffix(" %"))
+
+
+def test_costs_move_the_decisions_as_python_says(tmp_path):
+    steps = """
+      set(by("cost-class"), "1", "change");
+      set(by("cost-value"), "0.6", "input");
+      return {table: cells("cost-table"), mean: by("cost-mean").textContent, shown: by("cost-shown").textContent};
+    """
+    found = drive("pima", steps, tmp_path)
+    analysis, cost = report("pima").analysis, 10**0.6
+    P, y = np.exp(analysis.chosen.log_probabilities), analysis.test.y
+    C = np.array([[0.0, cost], [1.0, 0.0]])
+    made = decide(P, C).action
+    counts = confusion_matrix(y, made)
+    assert [[int(n) for n in row[1:3]] for row in found["table"]] == counts.tolist()
+    assert number(found["mean"]) == pytest.approx(C[made, y].mean(), abs=5e-5)
+    assert number(found["shown"]) == pytest.approx(cost, abs=0.005)
+    recall = np.diag(counts) / counts.sum(axis=1)
+    assert [number(row[3]) for row in found["table"]] == pytest.approx(100 * recall, abs=0.05)
+
+
+def test_rows_are_sorted_and_filtered(tmp_path):
+    steps = """
+      const all = cells("row-table");
+      page.querySelector('#row-table button[data-key="probability"]').click();
+      const sorted = cells("row-table");
+      by("row-wrong").click();
+      const wrong = cells("row-table");
+      by("row-wrong").click();
+      set(by("row-filter"), all[3][0], "input");
+      return {all, sorted, wrong, one: cells("row-table"), count: by("row-count").textContent};
+    """
+    found = drive("pima", steps, tmp_path)
+    analysis = report("pima").analysis
+    P = np.exp(analysis.chosen.log_probabilities)
+    assert len(found["all"]) == len(P)
+    entropy = [number(row[5]) for row in found["all"]]
+    assert entropy == sorted(entropy, reverse=True)
+    assert [number(row[3]) for row in found["sorted"]] == pytest.approx(np.sort(P.max(axis=1))[::-1], abs=6e-4)
+    mistaken = analysis.row_numbers[P.argmax(axis=1) != analysis.test.y]
+    assert {int(row[0]) for row in found["wrong"]} == set(mistaken.tolist())
+    assert all(found["all"][3][0] in row[0] for row in found["one"])
+    assert found["count"] == f"{len(found['one'])} of {len(P)} rows"
+
+
+@pytest.mark.parametrize("name", ["pima", "iris"])
+def test_what_if_gives_the_answer_of_the_model(name, tmp_path):
+    analysis = report(name).analysis
+    i = int(np.argmax(analysis.detail.entropy.total))
+    steps = f"""
+      set(by("what-if-row"), "{analysis.row_numbers[i]}", "change");
+      return cells("what-if-answer");
+    """
+    found = drive(name, steps, tmp_path)
+    model = as_polynomial(analysis.chosen.model, analysis.train)
+    P, weight = model.probabilities(analysis.test.X[i : i + 1])
+    mean = np.einsum("sn,snk->nk", weight, P)[0]
+    assert [number(row[1]) for row in found] == pytest.approx(mean, abs=6e-4)
+    # And that is the prediction itself, up to the noise of its draws.
+    truth = np.exp(analysis.chosen.log_probabilities[i])
+    spread = np.sqrt(np.einsum("sn,snk->nk", weight, (P - mean) ** 2)[0])
+    assert (np.abs(mean - truth) < 5 * spread * np.sqrt((weight**2).sum()) + 1e-3).all()
+    lower, upper = (number(x) for x in found[0][2].split(" to "))
+    low, high = analysis.detail.interval[i, 0]
+    assert lower == pytest.approx(low, abs=0.1)
+    assert upper == pytest.approx(high, abs=0.1)

@@ -21,7 +21,13 @@ from bayes_gda.methods.settings import TOLERANCE
 from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.analysis.words import Conclusion
-from bayes_gda.reporting.page.sections import assumptions_section, data_section, performance_section, records
+from bayes_gda.reporting.page.sections import (
+    assumptions_section,
+    data_section,
+    explore_section,
+    performance_section,
+    records,
+)
 
 if TYPE_CHECKING:
     pass
@@ -55,6 +61,7 @@ def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str)
         "data": data_section(analysis),
         "performance": performance_section(analysis),
         "assumptions": assumptions_section(analysis),
+        "explore": explore_section(analysis),
         "models": [_model(model) for model in analysis.models.values()],
         "failed": [{"name": name, "reason": reason} for name, reason in analysis.failed.items()],
         "incomplete": [{"name": name, "reason": reason} for name, reason in analysis.incomplete.items()],

@@ -4,6 +4,9 @@ A number is rendered from its address in the tree, and the address stays on the 
 can hold every number of the page to report.json.
 """
 
+import base64
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -86,7 +89,7 @@ def render(tree: Mapping[str, Any], images: Mapping[str, bytes]) -> str:
     return (
         _environment()
         .get_template("report.html.jinja")
-        .render(report=tree, value=value, tables=TABLES, sources=sources, css=_css())
+        .render(report=tree, value=value, tables=TABLES, sources=sources, css=_css(), **_script(tree.get("explore")))
     )
 
 
@@ -124,6 +127,15 @@ def render_gallery(entries: Sequence[Mapping[str, Any]]) -> str:
 def render_textbook(sections: Sequence[Mapping[str, Any]]) -> str:
     """Return the page of the textbook's figures: sections with `name`, `title`, `contents`, as its template reads."""
     return _environment().get_template("textbook.html.jinja").render(sections=sections, css=_css())
+
+
+def _script(explored: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the page's script, its hash for the content-security policy, and its data, which no browser runs."""
+    script = _template("explore.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # Inside a script element only `<` can end it; JSON has another way to write that.
+    data = json.dumps(explored, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return {"script": Markup(script), "script_hash": f"sha256-{digest}", "script_data": Markup(data)}
 
 
 def _css() -> Markup:

@@ -1,4 +1,4 @@
-"""Sections of a report that an analyst reads first, as plain values: the data, the performance, the assumptions."""
+"""Sections that an analyst reads first, as plain values: data, performance, assumptions, and what can be explored."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.reporting.analysis.detail import PROB
+from bayes_gda.reporting.analysis.explore import MOST_ROWS, Polynomial, as_polynomial, contributions
 from bayes_gda.reporting.analysis.soundness import LEVEL, check_sentence
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
 # Lines of a table, beyond which the rest is counted.
 FEATURES, CLASSES = 30, 40
+# Features that are named beside a row, those that move its log odds most.
+REASONS = 3
 
 
 def records(table: "pd.DataFrame", *names: str) -> list[dict[str, Any]]:
@@ -118,3 +122,53 @@ def assumptions_section(analysis: Analysis) -> dict[str, Any]:
     ]
     unchecked = [name for name, card in analysis.models.items() if not card.assumptions.checks]
     return {"checks": lines, "chosen": said, "unchecked": unchecked, "level": LEVEL}
+
+
+def explore_section(analysis: Analysis) -> dict[str, Any]:
+    """Return what the page's panels compute with: held-out rows, their explanations, and the model as polynomials."""
+    card, test, detail = analysis.chosen, analysis.test, analysis.detail
+    P = np.exp(card.log_probabilities)
+    # The most uncertain rows if there are too many.
+    order = np.sort(np.argsort(-detail.entropy.total, kind="stable")[:MOST_ROWS])
+    top = P.argmax(axis=1)
+    why = contributions(card, order)
+    model = as_polynomial(card.model, analysis.train)
+    rows: list[dict[str, Any]] = []
+    for r, i in enumerate(order):
+        low, high = detail.interval[i, top[i]]
+        line = {"row": analysis.row_numbers[i], "y": test.y[i], "p": _rounded(P[i]), "low": _rounded(low)}
+        line["high"] = _rounded(high)
+        if why is not None:
+            largest = np.argsort(-np.abs(why[r]), kind="stable")[:REASONS]
+            line["why"] = [[int(j), _rounded(why[r, j])] for j in largest]
+        if model is not None:
+            line["x"] = test.X[i].tolist()
+        rows.append(line)
+    return {
+        "classes": [str(name) for name in test.class_names],
+        "features": list(test.feature_names),
+        "rows": rows,
+        "left_out": test.n - len(rows),
+        "explained": why is not None,
+        "tail": (1 - PROB) / 2,
+        "prob": PROB,
+        "model": None if model is None else _model(model),
+    }
+
+
+def _model(model: Polynomial) -> dict[str, Any]:
+    return {
+        "coefficients": _rounded(model.coefficients),
+        "monomials": [list(m) for m in model.monomials],
+        "mean": model.mean.tolist(),
+        "sd": model.sd.tolist(),
+        "start": [float(f"{x:.4g}") for x in model.mean],
+        "generative": model.generative,
+        "draws": len(model.coefficients),
+    }
+
+
+def _rounded(x: Any) -> Any:
+    """Return numbers with six significant digits: a third of the room, and more than a page shows."""
+    values = np.asarray(x, dtype=np.float64)
+    return [_rounded(y) for y in values] if values.ndim else float(f"{values:.6g}")
