@@ -11,6 +11,9 @@ from bayes_gda.errors import BayesGDAError, DataError, PriorError
 
 Floats = NDArray[np.float64]
 
+# No number of a fitted model is beyond this: its square would overflow. Data are held to far less (`validate.LARGEST`).
+LARGEST_STORED = 1e150
+
 
 def frozen(a: ArrayLike) -> Floats:
     """Return `a` as a read-only float64 array of its own."""

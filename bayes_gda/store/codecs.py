@@ -69,6 +69,8 @@ _LABELS: dict[str, Any] = {
     "f": float,
     "O": str | bool | int | float | None,
 }
+# Bytes of an array of labels, which may have room for longer ones than it holds.
+MOST_TEXT = 100_000_000
 _DTYPES = re.compile(r"[<>=|](U\d{1,9}|b1|[iu][1248]|f[248]|O)")
 
 
@@ -200,6 +202,8 @@ def _decode_labels(items: list[Any], dtype: str, where: str) -> NDArray[Any]:
     kind = "T" if dtype == "T" else np.dtype(dtype).kind if _DTYPES.fullmatch(dtype) else ""
     if not kind or not all(isinstance(value, _LABELS[kind]) for value in values):
         raise StoreError(f"`{where}` must hold labels of dtype {dtype}; got {_short(items)}.")
+    if kind == "U" and len(values) * np.dtype(dtype).itemsize > MOST_TEXT:
+        raise StoreError(f"`{where}` must have room for its labels only; got {len(values)} of dtype {dtype}.")
     out = np.empty(len(values), dtype=np.dtypes.StringDType() if kind == "T" else np.dtype(dtype))
     try:
         out[:] = values

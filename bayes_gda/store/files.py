@@ -4,7 +4,8 @@
 
 HDF5 ignores what follows its own end, so that `xarray.open_datatree` and ArviZ open the file as it is. The seal is
 looked at before HDF5 is: a file that is cut short, damaged, foreign or too new never reaches the parser. It guards
-against accidents, not against forgery: whoever can edit a file can seal it again.
+against accidents, not against forgery: whoever can edit a file can seal it again. What a forged file could do is
+bounded by `guard`, which looks at the structure before a value is read.
 """
 
 import hashlib
@@ -13,6 +14,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 import sys
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from typing import IO, TYPE_CHECKING
 
 from bayes_gda._version import __version__
 from bayes_gda.errors import StoreError
+from bayes_gda.store.guard import check_structure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,19 +85,27 @@ def write(path: str | os.PathLike[str], tree: "xr.DataTree", *, version: int = F
 
 def read(path: str | os.PathLike[str]) -> tuple["xr.DataTree", int]:
     """Read a tree and its format version; whatever is wrong with the file is a `StoreError`."""
+    import h5py
     import xarray as xr
 
     name = repr(os.fspath(path))
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # to open a pipe would be to wait for a writer
+            raise OSError("it is not a regular file")
         file = open(path, "rb")  # noqa: SIM115, closed by the next statement
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise StoreError(f"Cannot open {name}: {_cause(error)}. Check the path.") from error
     with file:
-        version = _check_seal(file, name)
+        version, length = _check_seal(file, name)
         try:
-            # One handle for both looks: what was checked is what is read, even if the file is replaced meanwhile.
+            # One handle for all looks: what was checked is what is read, even if the file is replaced meanwhile.
+            with h5py.File(file, "r") as content:
+                check_structure(content, length)
+            file.seek(0)
             with _here(), xr.open_datatree(file, engine="h5netcdf") as tree:
                 return tree.load(), version
+        except StoreError as error:
+            raise StoreError(f"{name} is not built as a model of bayes_gda is: {_cause(error)}. {RESTORE}") from error
         except Exception as error:  # sealed, yet not netCDF: HDF5 may say so by any kind of error
             raise StoreError(f"{name} has a valid seal but no readable content: {_cause(error)}. {RESTORE}") from error
 
@@ -112,12 +123,13 @@ def seal(body: bytes, version: int = FORMAT) -> bytes:
     return _SEAL.format(version, digest.hexdigest()).encode()
 
 
-def _check_seal(file: IO[bytes], name: str) -> int:
-    """Return the format version of a file that is whole; leave the file at its start."""
+def _check_seal(file: IO[bytes], name: str) -> tuple[int, int]:
+    """Return the format version of a file that is whole, and its length; leave the file at its start."""
     try:
         start = file.read(len(_HDF5))
         length = file.seek(0, os.SEEK_END) - _SEAL_LENGTH
-        file.seek(max(length, 0))
+        whole = max(length, 0)
+        file.seek(whole)
         match = _SEALED.fullmatch(file.read(_SEAL_LENGTH))
         if match is None and start == _HDF5:
             raise StoreError(
@@ -146,7 +158,7 @@ def _check_seal(file: IO[bytes], name: str) -> int:
             f"{name} has format {version}; bayes_gda {__version__} reads formats up to {FORMAT}. "
             "Update the package: pip install --upgrade bayes-gda."
         )
-    return version
+    return version, whole
 
 
 def _stamp(version: int) -> bytes:

@@ -51,6 +51,10 @@ _SOMETIMES: dict[str, Any] = {"feature_names_in_": np.ndarray, "n_iter_": int, "
 _ADDED = ({"missing"}, {"link"}, {"formula", "unseen", "class_weight"})
 
 
+# Draws that a model may be asked for: what is more than this was not meant.
+MOST_DRAWS = 100_000_000
+
+
 class UnknownFamilyError(StoreError):
     """The file is whole, but its family is not in the registry of this process."""
 
@@ -165,6 +169,10 @@ def _check_whole(estimator: BayesianClassifier) -> None:
     seen = getattr(estimator, "n_samples_seen_", 1.0)
     if not (np.isfinite(seen) and seen > 0):
         raise StoreError(f"`n_samples_seen_` must be positive and finite; got {seen:g}.")
+    if estimator.draws * estimator.chains > MOST_DRAWS:
+        raise StoreError(f"`draws` × `chains` must be at most {MOST_DRAWS}; got {estimator.draws * estimator.chains}.")
+    if not isinstance(estimator, FamilyClassifier):  # a user's family may have its own idea of a row of zeros
+        _check_answers(model)
     if not 0 <= estimator.seed_ < 2**32:
         raise StoreError(f"`seed_` must lie in 0…2³²−1; got {estimator.seed_}.")
     Settings(
@@ -176,6 +184,14 @@ def _check_whole(estimator: BayesianClassifier) -> None:
         estimator.progress,
         estimator.tolerance,
     )
+
+
+def _check_answers(model: Any) -> None:
+    """Raise unless the model has probabilities for a row: numbers that are each in order may still not fit together."""
+    with np.errstate(all="ignore"):
+        answer = model.log_probabilities(np.zeros((1, model.d)))
+    if np.isnan(answer).any() or not abs(np.exp(answer).sum() - 1) < 1e-6:
+        raise StoreError("`model_` has no probabilities for a row of zeros.")
 
 
 def _check_labels(classes: NDArray[Any], K: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from bayes_gda.checks import Floats, covariance, finite, positive
+from bayes_gda.checks import LARGEST_STORED, Floats, covariance, finite, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.moments import Moments
@@ -33,12 +33,12 @@ def _shape(name: str, value: Floats, *shape: int) -> None:
 
 def _finite(**values: Floats | float) -> None:
     for name, value in values.items():
-        finite(name, value, error=StoreError)
+        finite(name, value, largest=LARGEST_STORED, error=StoreError)
 
 
 def _positive(**values: Floats | float) -> None:
     for name, value in values.items():
-        positive(name, value, error=StoreError)
+        finite(name, positive(name, value, error=StoreError), largest=LARGEST_STORED, error=StoreError)
 
 
 def _size(name: str, value: Floats, ndim: int) -> tuple[int, ...]:
@@ -82,6 +82,7 @@ def _niw_posterior(posterior: NIWPosterior) -> None:
         _shape(name, getattr(posterior, name), *shape)
     _finite(m=posterior.m, log_evidence=_known(posterior.log_evidence))
     _positive(kappa=posterior.kappa, nu=posterior.nu - (d - 1), alpha=posterior.alpha)
+    _finite(Psi=posterior.Psi)
     for Psi in posterior.Psi:
         covariance("Psi", Psi, error=StoreError)
 

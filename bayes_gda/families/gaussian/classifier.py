@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from bayes_gda.checks import Floats, frozen, positive
+from bayes_gda.checks import LARGEST_STORED, Floats, finite, frozen, positive
 from bayes_gda.data.gaps import ObservedCounts, has_gaps
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import StoreError
@@ -213,8 +213,31 @@ class GaussianClassifier(GenerativeClassifier):
                 raise StoreError("`posterior` of rows with gaps is exact for the naive model only.")
             if isinstance(exact, NIWPosterior) and len(exact.Psi) != groups:
                 raise StoreError(f"`posterior.Psi` must hold {groups} matrices; got {len(exact.Psi)}.")
+            if isinstance(self.moments, Moments):
+                self._check_update(exact)
         if self.draws is not None:
             _check_draws(self.draws, K, d, () if shared else (K,))
+
+    def _check_update(self, exact: NIWPosterior | NIGPosterior) -> None:
+        """Raise `StoreError` unless the posterior is what prior and moments make of it."""
+        assert isinstance(self.moments, Moments)
+        start: NIWPosterior | NIGPosterior
+        try:
+            if isinstance(self.prior, NIW):
+                shared = self.covariance == "shared"
+                start = NIWPosterior.from_prior(self.prior, Dirichlet(self.alpha), self.K, shared=shared)
+            else:
+                assert isinstance(self.prior, NIG)
+                start = NIGPosterior.from_prior(self.prior, Dirichlet(self.alpha), self.K)
+            wanted = start.update(self.moments)
+        except (ValueError, np.linalg.LinAlgError) as error:
+            raise StoreError(f"`moments` do not fit the prior: {error}") from None
+        for name in ("m", "kappa", "Psi", "nu", "a", "b", "alpha"):
+            if hasattr(wanted, name):
+                ours, theirs = getattr(wanted, name), getattr(exact, name)
+                # Sums in another order round otherwise; where rows came and went, by more.
+                if not np.abs(ours - theirs).max() <= 1e-6 * np.abs(ours).max():
+                    raise StoreError(f"`posterior.{name}` must be what the prior and the moments make it.")
 
 
 def _check_draws(draws: Mapping[str, Floats], K: int, d: int, groups: tuple[int, ...]) -> None:
@@ -225,8 +248,7 @@ def _check_draws(draws: Mapping[str, Floats], K: int, d: int, groups: tuple[int,
     for name, value in draws.items():
         if value.shape != shapes[name]:
             raise StoreError(f"`{name}` must have shape {shapes[name]}; got {value.shape}.")
-        if not np.isfinite(value).all():
-            raise StoreError(f"`{name}` must be finite.")
+        finite(name, value, largest=LARGEST_STORED, error=StoreError)
     if (draws["pi"] < 0).any():  # a rare class may have a share that rounds to 0
         raise StoreError(f"`pi` must not be negative; got {draws['pi'].min():g}.")
     if "sigma2" in draws:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from bayes_gda.checks import Floats, finite, frozen, positive
+from bayes_gda.checks import LARGEST_STORED, Floats, finite, frozen, positive
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import StoreError
 from bayes_gda.families.linear import links, softmax_links
@@ -281,7 +281,7 @@ class RegressionClassifier(FittedModel):
         if self.draws is not None:
             if self.draws.ndim != 2 or self.draws.shape[1:] != (dim,) or not len(self.draws):
                 raise StoreError(f"`draws` must have shape (S, {dim}), S at least 1; got {self.draws.shape}.")
-            finite("draws", self.draws, error=StoreError)
+            finite("draws", self.draws, largest=LARGEST_STORED, error=StoreError)
         if self.tau is not None:
             if self.draws is None or self.tau.shape != (len(self.draws),):
                 raise StoreError("`tau` must have one entry for each draw of the weights.")
