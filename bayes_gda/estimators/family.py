@@ -6,10 +6,12 @@
 
 import inspect
 import re
+from textwrap import fill, indent
 from typing import Any, ClassVar, Self, get_type_hints
 
 from numpy.typing import NDArray
 
+from bayes_gda.checks import Floats
 from bayes_gda.data.columns import Unseen
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
@@ -113,6 +115,16 @@ class FamilyClassifier(Generating, BayesianClassifier):
             "bayes_gda.read_table, or a random part of it if it is too large."
         )
 
+    def _present(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Floats, Any, Floats | None]:
+        """Return the rows of positive weight, or raise if the family does not take their gaps."""
+        if not self._takes_gaps:
+            self._require_complete(
+                X,
+                f"{get_family(self.family).title} needs complete rows. Leave the others out, or use BayesianLDA, "
+                "BayesianQDA or BayesianNaiveGaussian, which integrate out what is missing.",
+            )
+        return super()._present(X, y, sample_weight)
+
     def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
         super()._keep(fitted, classes, seed)
         self.n_samples_seen_ = fitted.family.data.total_weight
@@ -166,7 +178,7 @@ def make_class(family: type[Family]) -> type[FamilyClassifier]:
 def _describe(family: type[Family]) -> str:
     """Return the docstring: what the model is, its own parameters, then those of all families."""
     of_all = inspect.getdoc(FamilyClassifier) or ""
-    options = "\n".join(f"{name}\n    {text}" for name, text in family.options.items())
+    options = "\n".join(f"{name}\n{indent(fill(text, 112), '    ')}" for name, text in family.options.items())
     _, rest = re.split(r"^family\n(?:    .*\n)+", of_all, flags=re.MULTILINE)
     formula = "\n".join(f"    {line}" for line in family.formula)
     return f"{family.title}. {family.sentence}\n\n{formula}\n\nParameters\n----------\n{options}\n{rest}"

@@ -374,11 +374,15 @@ class Family:
         density = self.density
         if density is not None:
             log_prior = sum(density.log_prior(variables).values(), np.zeros(()))
-            return np.asarray(log_prior), density.log_likelihood(variables, self.data).sum(axis=1)
+            return np.asarray(log_prior), self._weighted(density.log_likelihood(variables, self.data))
         model = self.from_variables(variables)
-        own = model.log_likelihood(variables, self.data.X, self.data.y)
-        likelihood = own.sum(axis=1) if self.data.weight is None else own @ self.data.weight
+        likelihood = self._weighted(model.log_likelihood(variables, self.data.X, self.data.y))
         return self.target.log_density(variables[COORDINATES]) - likelihood, likelihood
+
+    def _weighted(self, log_likelihood: Floats) -> Floats:
+        """Return the sum (S,) of the rows' log likelihoods (S, n), each as often as the row counts."""
+        weight = self.data.weight
+        return np.asarray(log_likelihood.sum(axis=1) if weight is None else log_likelihood @ weight)
 
     def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return what the likelihood can determine of parameters (S, …), for the sensitivity to the prior: all."""

@@ -53,7 +53,7 @@ def as_niw(each: NIG, X: Floats, y: ArrayLike) -> NIW:
     classes, codes = np.unique(np.asarray(y)[whole], return_inverse=True)
     s = nu
     if whole.sum() > len(classes):
-        moments = _varied(Moments.from_arrays(X[whole], codes, len(classes)))
+        moments = varied(Moments.from_arrays(X[whole], codes, len(classes)))
         S, f = pooled_scatter(moments), degrees_of_freedom(moments)
         s = evident_scale(S, np.diag(np.diagonal(S)) / f, f, nu)
     return NIW(m=each.m, kappa=float(each.kappa[0]), Psi=np.diag(s * each.b / each.a), nu=nu)
@@ -64,7 +64,7 @@ def as_niw(each: NIG, X: Floats, y: ArrayLike) -> NIW:
 
 def default_prior(moments: Moments, family: type[NIW] | type[NIG]) -> NIW | NIG:
     """Return the default prior of the family, also where a feature has no variance within the classes."""
-    return family.default(_varied(moments))
+    return family.default(varied(moments))
 
 
 def pooled_covariance(moments: Moments) -> Floats:
@@ -73,7 +73,7 @@ def pooled_covariance(moments: Moments) -> Floats:
     return np.asarray(pooled_scatter(moments) / moments.n + np.diag(np.where(flat, variance, 0.0)))
 
 
-def _varied(moments: Moments) -> Moments:
+def varied(moments: Moments) -> Moments:
     """The same moments with variances within classes that can set a scale: the rule for the rest stays in one place."""
     variance, flat = _variances(moments)
     extra = np.diag(np.where(flat, variance * degrees_of_freedom(moments) / moments.n, 0.0))

@@ -139,18 +139,18 @@ class BartlettBlock(Block):
         return float((m.n + m.K) * log_root + means - gaussians - chi2)
 
     @cached_property
-    def _places(self) -> tuple[Indices, Indices]:
+    def places(self) -> tuple[Indices, Indices]:
         """Where the diagonals and what is below them stand in all T, written out as one vector (G·d·d,)."""
         d = self.moments.d
         first = np.arange(self.groups)[:, None] * d * d
         below = np.tril_indices(d, -1)
         return (first + np.arange(d) * (d + 1)).ravel(), (first + below[0] * d + below[1]).ravel()
 
-    def _unpack(self, W: Floats) -> tuple[Floats, Floats, Floats]:
+    def unpack(self, W: Floats) -> tuple[Floats, Floats, Floats]:
         """Return u (…, G·d), T written out (…, G·d·d) and μ (…, G, J, d)."""
         lead, G, d = W.shape[:-1], self.groups, self.moments.d
         chi2, below = self._sizes
-        diagonal, triangle = self._places
+        diagonal, triangle = self.places
         u = W[..., :chi2]
         T = np.zeros((*lead, G * d * d))
         T[..., diagonal] = np.exp(0.5 * u)
@@ -161,8 +161,8 @@ class BartlettBlock(Block):
         """Return this share of log p (…) and its gradient (…, dim)."""
         lead, G, d = W.shape[:-1], self.groups, self.moments.d
         root, fixed, weight, center, linear = self._fixed
-        diagonal, triangle = self._places
-        u, flat, mu = self._unpack(W)
+        diagonal, triangle = self.places
+        u, flat, mu = self.unpack(W)
         T = flat.reshape(*lead, G, d, d)
         E = weight * ((mu - center) @ root)  # rows √(n + κ) C⁻¹(μ − m')
         TM = (T @ (fixed + np.swapaxes(E, -1, -2) @ E)).reshape(*lead, -1)
@@ -175,7 +175,7 @@ class BartlettBlock(Block):
     def start(self) -> Floats:
         """Coordinates of the posterior means of μ and of Σ⁻¹."""
         _, fixed, _, center, linear = self._fixed
-        diagonal, triangle = self._places
+        diagonal, triangle = self.places
         # In coordinates whitened by C the posterior of Σ⁻¹ has the mean ν' M⁻¹; the last factor of u is near ½ν'.
         T = np.linalg.inv(np.linalg.cholesky(fixed / (2 * linear[:, -1])[:, None, None])).ravel()
         return np.concatenate([2 * np.log(T[diagonal]), T[triangle], center.ravel()])
@@ -183,11 +183,11 @@ class BartlettBlock(Block):
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `mu` (S, K, d), `Sigma` (S, [K,] d, d) and the Bartlett variables behind it."""
         S, K, G, d = len(W), self.moments.K, self.groups, self.moments.d
-        u, flat, mu = self._unpack(W)
+        u, flat, mu = self.unpack(W)
         L = np.linalg.cholesky(self.prior.Psi) @ np.linalg.inv(flat.reshape(S, G, d, d))
         out = {"Sigma_chi2": np.exp(u).reshape(S, G, d), "Sigma": L @ np.swapaxes(L, -1, -2)}
         if d > 1:
-            out["Sigma_z"] = flat[:, self._places[1]].reshape(S, G, -1)
+            out["Sigma_z"] = flat[:, self.places[1]].reshape(S, G, -1)
         if self.shared:
             out = {name: values[:, 0] for name, values in out.items()}
         return out | {"mu": mu.reshape(S, K, d)}
