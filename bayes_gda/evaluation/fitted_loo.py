@@ -106,9 +106,7 @@ def model_loo(
         variables = model.draw_variables(min(size, most), random_seed=random_seed)
     else:
         step = -(-len(importance.draws) // most)  # every step-th of independent draws
-        at = model.variables_of(importance.draws[::step])
-        assert at is not None
-        variables = at
+        variables = _variables_at(model, refits, importance.draws[::step])
         log_weights = importance.log_weights[::step]
     left, full, k, threshold = take_out(lambda rows: model.log_terms(variables, X[rows]), y, "model", log_weights)
     again = rank_bad(k, threshold)
@@ -122,6 +120,16 @@ def model_loo(
     refitted = again[reliable]
     left[refitted] = values[reliable]
     return both_kinds(left, full, y, k, threshold, refitted)
+
+
+def _variables_at(model: FittedModel, refits: Refits | None, points: Floats) -> dict[str, Floats]:
+    """Return the parameters (S, …) at stored coordinates (S, dim); a model that cannot say leaves it to its family."""
+    at = model.variables_of(points)
+    if at is not None:
+        return at
+    family = None if refits is None else refits.family()
+    assert family is not None
+    return family.from_coordinates(family.target_coordinates(points)).draw_variables(len(points))
 
 
 def _newton_work(family: Family, model: FittedModel) -> int:
