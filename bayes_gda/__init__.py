@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         PriorError,
         StoreError,
     )
+    from bayes_gda.estimators import BayesianStudent
     from bayes_gda.estimators.family import FamilyClassifier
     from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
     from bayes_gda.estimators.logistic import BayesianLogisticRegression
@@ -44,6 +45,7 @@ _HOME = {
     "BayesianNaiveGaussian": "estimators.gaussian",
     "BayesianQDA": "estimators.gaussian",
     "BayesianRDA": "estimators.regularized",
+    "BayesianStudent": "estimators",
     "ConvergenceError": "errors",
     "DataError": "errors",
     "Dataset": "data.table",
@@ -83,6 +85,7 @@ __all__ = [
     "BayesianNaiveGaussian",
     "BayesianQDA",
     "BayesianRDA",
+    "BayesianStudent",
     "ConvergenceError",
     "DataError",
     "Dataset",

@@ -16,6 +16,7 @@ HOMES = {
     "rda": "bayes_gda.families.gaussian.family:RDA",
     "logistic": "bayes_gda.families.linear.family:Logistic",
     "softmax": "bayes_gda.families.linear.family:Softmax",
+    "student": "bayes_gda.families.student:Student",
 }
 _registered: dict[str, "type[Family]"] = {}
 

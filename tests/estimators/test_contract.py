@@ -9,6 +9,7 @@ from bayes_gda.estimators import (
     BayesianNaiveGaussian,
     BayesianQDA,
     BayesianRDA,
+    BayesianStudent,
 )
 
 # One check has 93 weights on 15 rows, where the fast approximation will not do, and says so: few draws make it quick.
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarni
         BayesianNaiveGaussian(),
         BayesianRDA(),
         BayesianLogisticRegression(draws=25, chains=2),
+        BayesianStudent(draws=25, chains=2, inference="laplace", scales="shared"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -29,6 +31,6 @@ def test_scikit_learn_contract(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([BayesianLogisticRegression()])
+@parametrize_with_checks([BayesianLogisticRegression(), BayesianStudent(draws=25, chains=2)])
 def test_scikit_learn_contract_with_the_defaults(estimator, check):
     check(estimator)
