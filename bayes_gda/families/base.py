@@ -85,8 +85,8 @@ class Family:
     formula: ClassVar[tuple[str, ...]]
     # Whether p(x, y) is modelled, or p(y | x) alone.
     kind: ClassVar[Kind]
-    # The estimator that fits it, a public name of `bayes_gda`. A name that no module has is made from the family: its
-    # parameters are those of `bind` after the data, each with a sentence in `options`.
+    # The estimator that fits it, a public name of `bayes_gda`. One that no module has is made from the family, with the
+    # parameters of `bind` after the data, each with a sentence in `options`.
     estimator: ClassVar[str] = "FamilyClassifier"
     options: ClassVar[Mapping[str, str]] = {}
     # Parameters that a posterior shows, in their order.
@@ -381,8 +381,7 @@ class Family:
 
     def _weighted(self, log_likelihood: Floats) -> Floats:
         """Return the sum (S,) of the rows' log likelihoods (S, n), each as often as the row counts."""
-        weight = self.data.weight
-        return np.asarray(log_likelihood.sum(axis=1) if weight is None else log_likelihood @ weight)
+        return np.asarray(log_likelihood @ (np.ones(self.data.n) if self.data.weight is None else self.data.weight))
 
     def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return what the likelihood can determine of parameters (S, …), for the sensitivity to the prior: all."""
