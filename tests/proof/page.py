@@ -1,4 +1,4 @@
-"""The page of the proof, reports/proof/index.html: from sbc.json and calibration.json, whichever are there.
+"""The page of the proof, reports/proof/index.html: from sbc.json, verdict.json and calibration.json, as are there.
 
 `python -m proof.page [FOLDER]` writes it. The same numbers make the same page.
 """
@@ -39,20 +39,21 @@ def write_page(folder: Path = FOLDER) -> Path:
     """Write the page from the numbers in a folder; a part without numbers is left out."""
     page = folder / PAGE
     draft = page.with_suffix(".tmp")
-    draft.write_text(render(_read(folder / "sbc.json"), _calibration(folder / "calibration.json")), encoding="utf-8")
+    parts = _calibration(folder / "calibration.json"), _verdict(folder / "verdict.json")
+    draft.write_text(render(_read(folder / "sbc.json"), *parts), encoding="utf-8")
     draft.replace(page)
     return page
 
 
-def render(sbc: Mapping[str, Any] | None, calibration: str | None = None) -> str:
+def render(sbc: Mapping[str, Any] | None, calibration: str | None = None, verdict: str | None = None) -> str:
     """Return the page.
 
     Parameters
     ----------
     sbc
         The numbers of `proof.sbc`, or None.
-    calibration
-        The section on real data as HTML, or None.
+    calibration, verdict
+        The sections on real data and on the verdicts as HTML, or None.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -61,9 +62,12 @@ def render(sbc: Mapping[str, Any] | None, calibration: str | None = None) -> str
     environment.filters["thousands"] = lambda value: f"{value:,}".replace(",", "\u202f")
     css = Markup((files("bayes_gda.reporting.page") / "templates" / "report.css").read_text(encoding="utf-8"))
     shown = {} if sbc is None else _content(sbc)
-    section = None if calibration is None else Markup(calibration)
+    sections = {
+        name: None if html is None else Markup(html)
+        for name, html in (("calibration", calibration), ("verdict", verdict))
+    }
     template = environment.get_template("page.html.jinja")
-    return template.render(sbc=sbc, calibration=section, css=css, colors=COLORS, dark=DARK, **shown)
+    return template.render(sbc=sbc, **sections, css=css, colors=COLORS, dark=DARK, **shown)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -75,6 +79,15 @@ def _calibration(path: Path) -> str | None:
     if data is None:
         return None
     from proof.calibration_section import section
+
+    return section(data)
+
+
+def _verdict(path: Path) -> str | None:
+    data = _read(path)
+    if data is None:
+        return None
+    from proof.verdict_section import section
 
     return section(data)
 
