@@ -110,8 +110,8 @@ def _how(data: Mapping[str, Any]) -> str:
     return (
         f"Seed {data['seed']}; version {data['package']}. A claim is false if the truth is further off than the "
         f"tolerance and {data['noise']:g} of its own standard errors. Far rows are new rows, three times as far from "
-        f"the mean. Rates have Clopper–Pearson bounds. {data['command']} does it again and takes up an interrupted run; "
-        "all cases are in verdict.json."
+        f"the mean. Rates have Clopper–Pearson bounds. {data['command']} does it again and takes up an interrupted "
+        "run; all cases are in verdict.json."
     )
 
 
