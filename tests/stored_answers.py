@@ -25,6 +25,6 @@ def answers(model, X):
     }
     for name, x in model.posterior_["posterior"].data_vars.items():
         out[f"posterior_{name}"] = x.values
-    if hasattr(model, "sample"):
+    if hasattr(model, "sample") and getattr(model.model_, "generates", hasattr(model.model_, "sample")):
         out["sample"] = model.sample(5)[0]
     return out

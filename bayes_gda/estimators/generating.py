@@ -31,6 +31,10 @@ class Generating:
         check_is_fitted(self, "model_")
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise DataError(f"`n` must be a whole number of at least 1; got {n!r}.")
+        if not getattr(self.model_, "generates", hasattr(self.model_, "sample")):
+            raise DataError(
+                "The rows of this model cannot be generated: its family has no `draw_rows`, or models p(y | x) alone."
+            )
         seed = self.seed_ if random_state is None else int(check_random_state(random_state).randint(2**31 - 1))
         X, codes = self.model_.sample(int(n), random_seed=seed)
         labels: NDArray[Any] = self.classes_[codes]

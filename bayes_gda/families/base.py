@@ -268,7 +268,7 @@ class Family:
     @staticmethod
     def draw_rows(variables: Mapping[str, Floats], random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
         """Draw a row (S, d) and its class code (S,) for each draw of a generative family, if it knows how."""
-        raise DataError("The rows of this model cannot be generated: it has no `draw_rows`, or models p(y | x) alone.")
+        raise NotImplementedError
 
     def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
         """Return the model with draws of its parameters, `{name: (S, …)}`."""

@@ -82,6 +82,11 @@ class DrawnModel(FittedModel):
         """Return the family's log p(x, y=k | θ_s) or log p(y=k | x, θ_s) (S, n, K)."""
         return np.asarray(get_family(self.family).log_terms(variables, X))
 
+    @property
+    def generates(self) -> bool:
+        """Whether the family knows how to draw rows."""
+        return get_family(self.family).draw_rows is not Family.draw_rows
+
     def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
         """Draw new rows (size, d) and their class codes (size,) from the posterior predictive, as the family does."""
         rng = np.random.default_rng(random_seed)
