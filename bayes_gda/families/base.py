@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.errors import ConvergenceError
 from bayes_gda.families import sampled
 from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.methods.bridge import bridge_log_evidence
