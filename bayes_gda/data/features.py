@@ -23,7 +23,7 @@ models, Annals of Applied Statistics 2.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations_with_replacement
 from typing import Any, Self, cast
 
@@ -39,8 +39,8 @@ from bayes_gda.linalg import row_blocks
 Monomial = tuple[int, ...]
 # Rows that are looked at first for whether a column has more than two values.
 FIRST_ROWS = 1000
-# Numbers of a design matrix, 32 MB, beyond which it is made block by block in every pass: that costs a tenth of a pass.
-MATERIALISED = 2**22
+# Numbers of a design matrix, 64 MB, beyond which it is made block by block in every pass.
+MATERIALISED = 2**23
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,13 +212,20 @@ class Design:
     Parameters
     ----------
     features
-        The feature map φ.
+        The feature map φ: of the features themselves, without products.
     X
         (n, d) rows.
     """
 
     features: FeatureMap
     X: Floats
+    center: Floats = field(init=False)
+    factor: Floats = field(init=False)
+
+    def __post_init__(self) -> None:
+        (inner, scale), (outer, more) = self.features.inner, self.features.outer
+        object.__setattr__(self, "center", inner + scale * outer)
+        object.__setattr__(self, "factor", 1 / (scale * more))  # to multiply takes half the time of a division
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -230,7 +237,13 @@ class Design:
 
     def __getitem__(self, rows: Any) -> Floats:
         """Return the rows of Φ that a slice, a mask or indices select."""
-        return np.ascontiguousarray(self.features(self.X[rows]))
+        X, first = self.X[rows], int(self.features.intercept)
+        Phi = np.empty((len(X), self.shape[1]))
+        Phi[:, :first] = 1.0
+        columns = Phi[:, first:]
+        np.subtract(X, self.center, out=columns)
+        columns *= self.factor
+        return Phi
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.asarray(self[:], dtype=dtype)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,6 +40,8 @@ PAIRED_ROWS = 8
 # Multiplications of a sketch, which set how many rows it takes, and the least number of these per weight: half are the
 # rows that count most, the others a random part that stands for the rest.
 SKETCH_WORK, LEAST_SKETCHED = 2**24, 16
+# Pairs of the sketch where it can only matter for rows far away: known to √(2/16) = .35 there.
+FEW_PAIRS = 16
 
 
 class Certificate(NamedTuple):
@@ -83,7 +85,7 @@ class LogisticBeyond:
         self.posterior = posterior
         self.Phi = sites.target.Phi
         with blas_threads(posterior.dim):
-            self.third, self.squared, self.largest, self._exposure = sites.third_derivatives(posterior)
+            self.third, self.squared, self.mean, self.variance, self.largest = sites.third_derivatives(posterior)
             self._root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
             self.V = self._root @ self._root.T
         self.judged = max(LEAST_JUDGED, min(JUDGED, JUDGED_WORK // max(len(self.Phi), 1)))
@@ -95,10 +97,13 @@ class LogisticBeyond:
         # All pairs of rows cost no more than the passes of the fit where there are few rows for a weight.
         if n <= PAIRED_ROWS * m:
             return exact_changes(self.V, self.Phi[:], self.third, self.squared)
-        size = max(SKETCH_WORK // (m * self.judged), LEAST_SKETCHED * m)
+        negligible = self.bound(self.variance.max(initial=0.0)) <= NEGLIGIBLE
+        pairs = min(self.judged, FEW_PAIRS) if negligible else self.judged
+        size = max(SKETCH_WORK // (m * (4 * pairs + m)), LEAST_SKETCHED * m)
         if n <= 2 * size:
-            return sketch_changes(self.V, self._root, self._blocks, pairs=self.judged)
-        most = np.argpartition(self._exposure, -size)[-size:]
+            return sketch_changes(self.V, self._root, self._blocks, pairs=pairs)
+        own = np.abs(self.third) * self.variance**1.5  # the part of a row in its own third cumulant
+        most = np.argpartition(own, -size)[-size:]
         rest = np.random.default_rng(0).choice(n, size, replace=False)
         rest = np.setdiff1d(rest, most)
         rows, weight = np.concatenate([most, rest]), np.repeat([1.0, (n - size) / len(rest)], [size, len(rest)])
@@ -108,7 +113,7 @@ class LogisticBeyond:
                 some, c = rows[part], weight[part]
                 yield self.Phi[some], c * self.third[some], c * c * self.squared[some]
 
-        return sketch_changes(self.V, self._root, blocks, pairs=self.judged)
+        return sketch_changes(self.V, self._root, blocks, pairs=pairs)
 
     @property
     def log_evidence(self) -> float:
@@ -124,7 +129,7 @@ class LogisticBeyond:
         none = np.zeros(len(rows))
         return skewed_sigmoid(mu, s2, none), skewed_sigmoid(mu, s2, kappa3), skewed_sigmoid(mu, changed, kappa3)
 
-    def bound(self, s2: Floats) -> Floats:
+    def bound(self, s2: Any) -> Any:
         """Return a bound (n,) of |p − p_EP| from the variances alone: |σ‴| ≤ ⅛, |σ″| ≤ .0963."""
         r = self.largest
         return r * s2**1.5 / 48 + 0.5 * r * r * s2 * 0.0963 / 2
@@ -148,14 +153,21 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         over all of them, the certificate over the most exposed and some others.
     """
     with blas_threads(laplace.dim):
-        return _certify(laplace, beyond, beyond.Phi if rows is None else rows)
+        if rows is None:
+            return _certify(laplace, beyond, beyond.Phi, beyond.mean, beyond.variance)
+        mean, variance = np.empty(len(rows)), np.empty(len(rows))
+        for some, _, mu, s2 in activations(rows, beyond.posterior):
+            mean[some], variance[some] = mu, s2
+        return _certify(laplace, beyond, rows, mean, variance)
 
 
-def _certify(laplace: GaussianPosterior, beyond: LogisticBeyond, Phi: Floats) -> Certificate:
+def _certify(
+    laplace: GaussianPosterior, beyond: LogisticBeyond, Phi: Floats, mean: Floats, variance: Floats
+) -> Certificate:
     change, link, exposure = (np.zeros(len(Phi)) for _ in range(3))
     flips, bound = 0, 0.0
-    blocks = zip(activations(Phi, laplace), activations(Phi, beyond.posterior), strict=True)
-    for (some, _, *moments), (_, _, mu, s2) in blocks:
+    for some, _, *moments in activations(Phi, laplace):
+        mu, s2 = mean[some], variance[some]
         p, fast = expected_sigmoid(mu, s2), expected_sigmoid(*moments)
         change[some], link[some] = np.abs(fast - p), np.abs(probit_logistic(*moments) - fast)
         flips += int(((fast > 0.5) != (p > 0.5)).sum())

@@ -79,6 +79,16 @@ class RowSites(NamedTuple):
     third_squared: Floats
 
 
+class Thirds(NamedTuple):
+    """Σu₃ and Σu₃² over the sites of each row, mean and variance of its activation, (n,) each; max |Σu₃|√v/Στ."""
+
+    third: Floats
+    squared: Floats
+    mean: Floats
+    variance: Floats
+    largest: float
+
+
 @dataclass(slots=True, eq=False)
 class LogisticSites:
     """The sites of a logistic regression: a `Pass` of expectation propagation.
@@ -123,18 +133,17 @@ class LogisticSites:
             precision, gradient, log_ratio = (sum(x) for x in zip(*in_threads(sums, pieces), strict=True))
         return SiteSums(precision, gradient, log_ratio + self.target.log_coefficient)
 
-    def third_derivatives(self, posterior: GaussianPosterior) -> tuple[Floats, Floats, float, Floats]:
-        """Return Σu₃ of each row's sites (n,), Σu₃² (n,), max |Σu₃|√v/Στ, and |Σu₃|v^{3/2} (n,), the row's own κ₃."""
-        third, squared, own = (np.empty(self.target.n) for _ in range(3))
+    def third_derivatives(self, posterior: GaussianPosterior) -> "Thirds":
+        """Return what the Gaussian leaves out of each row's sites."""
+        third, squared, mean, variance = (np.empty(self.target.n) for _ in range(4))
         largest = 0.0
         for rows, _, mu, v in activations(self.target.Phi, posterior):
             sites = self.at(rows, mu, v)
-            third[rows], squared[rows], size = sites.third, sites.third_squared, np.abs(sites.third) * np.sqrt(v)
-            own[rows] = size * v
+            third[rows], squared[rows], mean[rows], variance[rows] = sites.third, sites.third_squared, mu, v
             # A site without precision, as of a row without weight, has no third derivative either.
-            ratio = size / np.where(sites.tau > 0, sites.tau, np.inf)
+            ratio = np.abs(sites.third) * np.sqrt(v) / np.where(sites.tau > 0, sites.tau, np.inf)
             largest = max(largest, float(ratio.max(initial=0.0)))
-        return third, squared, largest, own
+        return Thirds(third, squared, mean, variance, largest)
 
     def at(self, rows: slice, mu: Floats, v: Floats) -> RowSites:
         """Return the sites of a block of rows given the moments of their activations; kept ones stay as they are."""
