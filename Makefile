@@ -6,7 +6,7 @@ BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc report gallery clean
+.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc report gallery docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -66,6 +66,15 @@ gallery: $(STAMP) ## Write all example reports, the textbook's figures and their
 	$(BIN)/python -m bayes_gda.reporting.gallery reports
 	$(BIN)/python -m bayes_gda.teaching reports/textbook
 
+# The same environment, and what the pages are built with; the tests do not need it.
+$(VENV)/.docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
+	@touch $@
+
+docs: $(VENV)/.docs ## Build the documentation, docs/_build/html; its tutorials are run
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
 clean: ## Remove the environment and what tools leave behind
-	rm -rf $(VENV) $(BENCH) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf $(VENV) $(BENCH) docs/_build docs/reference/generated docs/jupyter_execute build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -115,6 +115,13 @@ class Plot:
     caption: str
     alt: str
 
+    def _repr_png_(self) -> bytes:
+        """Show the figure in a notebook."""
+        buffer = io.BytesIO()
+        with _package_style():
+            self.figure.savefig(buffer, format="png", metadata={"Software": None, "Description": self.alt})
+        return buffer.getvalue()
+
 
 @contextmanager
 def _package_style() -> Iterator[None]:

@@ -264,3 +264,9 @@ def test_every_plot_has_a_scene():
 def test_other_endings_are_refused():
     with pytest.raises(DataError, match=r"must end in \.svg or \.png"):
         plots.save(scene("pareto-k"), "figure.pdf")
+
+
+def test_a_plot_shows_itself_in_a_notebook():
+    image = sample()._repr_png_()
+    assert image.startswith(b"\x89PNG")
+    assert image == sample()._repr_png_()

@@ -1,0 +1,43 @@
+"""The documentation's sources: every listed name exists once, and links lead somewhere.
+
+`make docs` builds the pages, runs the tutorials and fails on warnings; this is what can be told without Sphinx.
+"""
+
+import importlib
+import re
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def listed_names():
+    """Names of the reference with the module that they are listed under."""
+    module, found = "", []
+    for line in (DOCS / "reference" / "index.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule:: "):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   [A-Za-z_][\w.]*", line):
+            found.append((module, line.strip()))
+    return found
+
+
+def test_every_listed_name_exists():
+    assert len(listed_names()) == len(set(listed_names())) > 80
+    for module, name in listed_names():
+        *path, last = name.split(".")
+        assert hasattr(importlib.import_module(".".join([module, *path])), last), f"{module}.{name}"
+
+
+def test_links_lead_somewhere():
+    for page in DOCS.rglob("*.md"):
+        if {"_build", "generated"} & set(page.parts):
+            continue
+        text = page.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)#]+\.(?:md|png))\)", text):
+            assert (page.parent / link).is_file(), f"{page.name}: {link}"
+        for link in re.findall(r'href="(reports/[^"]+)"', text):
+            assert (DOCS.parent / link).is_file(), f"{page.name}: {link}"
+        for entry in re.findall(r":::\{toctree\}\n(.*?):::", text, flags=re.DOTALL):
+            for name in re.findall(r"^[\w./-]+$", entry, flags=re.MULTILINE):
+                # `further` is written by conf.py.
+                assert name == "further" or (page.parent / f"{name}.md").is_file(), f"{page.name}: {name}"
