@@ -80,10 +80,7 @@ def report(
     tolerance: o.Tolerance = 0.01,
 ) -> None:
     """Write a report on DATA: conclusions, diagnostics, calibration, decisions, comparison of models."""
-    from pathlib import Path
-
-    name = data.removeprefix("example:") if data.startswith("example:") else Path(data).name.split(".")[0]
-    folder = outputs.check_report_folder(out if out is not None else str(Path("reports") / (name or "report")))
+    folder = outputs.check_report_folder(out, data, cost)
     from bayes_gda.cli.inputs import model_names
 
     chosen, size = model_names(models, "--models"), o.parse_size(test_size)
@@ -208,6 +205,7 @@ def predict(
     novel: o.Novel = None,
     worth: o.Worth = False,
     trust: o.Trust = False,
+    formulas: o.Formulas = False,
     json: o.Json = False,
 ) -> None:
     """Predict the rows of NEW: class, probabilities with credible intervals, and decisions under costs.
@@ -216,7 +214,7 @@ def predict(
     rows the probability of a Gaussian model, which also weighs parameters by how
     well they explain the row, may leave its interval.
     """
-    outputs.check_file(out, inputs=[model, new])
+    outputs.check_file(out, inputs=[model, new, *([] if cost is None else [cost])])
     if not 0 <= interval < 1:
         raise DataError(f"`--interval` must be at least 0 and below 1; got {interval:g}. Use 0.9 for 90 %.")
     if novel is not None and not 0 < novel < 1:
@@ -237,7 +235,7 @@ def predict(
         table = rows.predict_rows(estimator, encoding, frame, options, advance)
     counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}
     summary = {"model": model_name(estimator), "n": len(table), "interval": interval, "predicted": counts}
-    outputs.write_rows(table, out, summary if json else None, "rows")
+    outputs.write_rows(table, out, summary if json else None, "rows", formulas=formulas)
 
 
 @app.command()

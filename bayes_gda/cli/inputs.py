@@ -200,8 +200,14 @@ _Parsed = tuple[list[str] | None, list[str] | None, list[list[Any]]]
 def _parse_json(text: str) -> _Parsed:
     try:
         value = json.loads(text, object_pairs_hook=_distinct)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise DataError(f"is not valid JSON: {str(error) or 'too deeply nested'}.") from None
+    except RecursionError:
+        raise DataError("is not valid JSON: too deeply nested.") from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"is not valid JSON: {error}.") from None
+    except DataError:
+        raise
+    except ValueError:  # Python reads no whole number of more than 4300 digits
+        raise DataError("must hold finite numbers; one has thousands of digits.") from None
     if isinstance(value, list) and value and all(isinstance(row, list) for row in value):
         return None, None, value
     if isinstance(value, dict) and value and all(isinstance(row, dict) for row in value.values()):
@@ -272,7 +278,7 @@ def _arrange(
 def _cost(cell: Any, action: str) -> float:
     value = _number(cell)
     if value is None or not np.isfinite(value):
-        raise DataError(f"must hold finite numbers; got {cell!r} for action {action!r}.")
+        raise DataError(f"must hold finite numbers; got {cell!r:.60} for action {action!r}.")
     return value
 
 

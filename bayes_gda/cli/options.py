@@ -233,6 +233,14 @@ Trust = Annotated[
         "`approximation_error` of the posterior, `monte_carlo_error` (a standard error) of draws, `link_error`.",
     ),
 ]
+Formulas = Annotated[
+    bool,
+    typer.Option(
+        "--formulas",
+        help="Write text that begins with =, +, - or @ to the CSV as it is; without this an apostrophe stands before "
+        "it, so that no spreadsheet takes it for a formula.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Rows = Annotated[
     str | None,

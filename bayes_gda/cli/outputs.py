@@ -68,9 +68,23 @@ def check_file(out: str | None, *, inputs: Sequence[str] = (), stdout: bool = Tr
     _check_folder(path.parent, out)
 
 
-def check_report_folder(out: str) -> Path:
-    """Return the folder of a report; one that holds other things is an error, as a report replaces its folder."""
+def check_report_folder(out: str | None, data: str, cost: str | None) -> Path:
+    """Return the folder of a report; one that holds other things is an error, as a report replaces its folder.
+
+    Parameters
+    ----------
+    out
+        The folder; None for one that is named after the data.
+    data, cost
+        What the report is made from, which it shall not replace.
+    """
+    if out is None:
+        name = data.removeprefix("example:") if data.startswith("example:") else Path(data).name.split(".")[0]
+        out = str(Path("reports") / (name or "report"))
     path = _path(out, "--out")
+    for name in [data, *([] if cost is None else [cost])]:
+        if os.path.exists(name) and Path(os.path.realpath(name)).is_relative_to(os.path.realpath(path)):
+            raise DataError(f"`--out` would replace the input {name!r}, which stands in that folder. Give another.")
     if path.exists() and not path.is_dir():
         raise DataError(f"`--out` must name a folder; {out!r} is a file. Give another name.")
     if path.is_dir() and any(path.iterdir()) and not (path / "report.json").is_file():
@@ -124,7 +138,9 @@ def _check_folder(folder: Path, out: str) -> None:
 # ── For programs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def write_rows(table: "pd.DataFrame", out: str | None, summary: Mapping[str, Any] | None, noun: str) -> None:
+def write_rows(
+    table: "pd.DataFrame", out: str | None, summary: Mapping[str, Any] | None, noun: str, *, formulas: bool = False
+) -> None:
     """Write rows as CSV to a file or to stdout; with a summary, print that as JSON, and the rows in it if no file.
 
     Parameters
@@ -137,16 +153,43 @@ def write_rows(table: "pd.DataFrame", out: str | None, summary: Mapping[str, Any
         What `--json` prints; None without that option.
     noun
         What the rows are, for the person.
+    formulas
+        Whether text that a spreadsheet would take for a formula stays as it is.
     """
+    csv = table if formulas else without_formulas(table)
     to_file = out is not None and out != STDOUT
     if to_file:
-        write_text(str(out), table.to_csv(index=False, lineterminator="\n"))
+        write_text(str(out), csv.to_csv(index=False, lineterminator="\n"))
         say(f"Wrote {out}: {len(table)} {noun}.")
     if summary is not None:
         rows = {} if to_file else {"rows": table.to_dict(orient="records")}
         write_json({**summary, "out": out if to_file else None, **rows})
     elif not to_file:
-        _print(table.to_csv(index=False, lineterminator="\n"))
+        _print(csv.to_csv(index=False, lineterminator="\n"))
+
+
+def without_formulas(table: "pd.DataFrame") -> "pd.DataFrame":
+    """Return a table in which no text is a formula to a spreadsheet: an apostrophe stands before such a one.
+
+    Names of classes and columns come with the data, perhaps from a stranger; `=HYPERLINK(…)` would be run on opening.
+    """
+    out = table.copy()
+    for j in range(table.shape[1]):
+        column = table.iloc[:, j]
+        if column.dtype.kind not in "biufc":
+            out.isetitem(j, [_harmless(cell) for cell in column.tolist()])
+    out.columns = [_harmless(name) for name in table.columns]
+    return out
+
+
+def _harmless(cell: Any) -> Any:
+    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return cell
+    try:
+        float(cell)  # the class "-1" is a number to a spreadsheet, and does nothing
+    except ValueError:
+        return f"'{cell}"
+    return cell
 
 
 def write_json(value: Any) -> None:
@@ -157,6 +200,8 @@ def write_json(value: Any) -> None:
 
 def _print(text: str) -> None:
     """Write to stdout piece by piece: of one large piece Python would not say that the reader went away."""
+    if sys.stdout.isatty():  # a name may hold what a terminal takes for a command
+        text = "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
     for start in range(0, len(text), PIECE):
         typer.echo(text[start : start + PIECE], nl=False)
 

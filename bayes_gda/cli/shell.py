@@ -28,6 +28,10 @@ from bayes_gda.errors import BayesGDAError, one_line
 from bayes_gda.processes.signals import exit_code
 
 NO, WRONG, OURS, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
+_NO_MEMORY = re.compile(
+    r"out of memory|cannot allocate memory|unable to allocate|failed to map segment|can't start new thread|bad_alloc",
+    re.IGNORECASE,
+)
 REPORT_IT = "This is a mistake of bayes_gda; please report it. BAYES_GDA_DEBUG=1 shows where it happened."
 _ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains)=['\"]?(\w+)['\"]?")
 # The signal that asked for an end, such as Ctrl-C's. A sampler answers it by returning the draws it has; a command must
@@ -109,6 +113,9 @@ def _explain(error: BaseException) -> int:
         message = _one_line(error.format_message()).replace(": Value error, ", ": ")  # newer ones say it twice
         say(f"Error: {message.rstrip('.')}.{remedy}")
         return WRONG
+    if _out_of_memory(error):
+        say("Error: There is not enough memory for this. Use fewer rows, columns or draws, or a larger machine.")
+        return WRONG
     if isinstance(error, BayesGDAError):
         say(f"Error: {in_options(_one_line(error))}")
         return WRONG
@@ -121,11 +128,22 @@ def _explain(error: BaseException) -> int:
     if isinstance(error, UnicodeError):
         say(f"Error: The text is not UTF-8: {_one_line(error)}. Save the file as UTF-8.")
         return WRONG
-    if isinstance(error, MemoryError):
-        say("Error: There is not enough memory for this. Use fewer rows or draws.")
-        return WRONG
     say(f"Error: {type(error).__name__}: {_one_line(error)}. {REPORT_IT}")
     return OURS
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Return whether memory was what an error is about; libraries say so in many ways, and wrap each other's."""
+    seen: BaseException | None = error
+    for _ in range(10):
+        if seen is None:
+            return False
+        if isinstance(seen, MemoryError) or (isinstance(seen, OSError) and seen.errno == errno.ENOMEM):
+            return True
+        if not isinstance(seen, BayesGDAError) and _NO_MEMORY.search(str(seen)):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
 
 
 def _one_line(message: Any) -> str:

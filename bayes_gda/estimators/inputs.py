@@ -25,7 +25,7 @@ from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_range, check_size, columns_hint
 from bayes_gda.errors import DataError
-from bayes_gda.estimators.sources import check_targets
+from bayes_gda.estimators.sources import check_kinds, check_targets
 
 # The sum of the weights, at most, and its inverse at least: a weight stands for so many rows, and times the square of
 # a feature it must be a double. Nobody has 1e50 rows.
@@ -66,6 +66,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         elif self.formula is not None:
             raise DataError(f"`formula` needs a data frame with named columns; got {type(X).__name__}.")
         y = as_values(y)
+        check_kinds(X if frame is None else None, y)
         if frame is None or (self.formula is None and is_plain(X) and (reset or self.encoding_ is None)):
             if not reset and self.encoding_ is not None:
                 X, y = check_X_y(self._encoded(X), y, **_FLOATS)
@@ -138,6 +139,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         if isinstance(X, Dataset):
             return self._of_known(X)
         frame = as_frame(X)
+        check_kinds(X if frame is None else None)
         if self.encoding_ is None and (frame is None or is_plain(frame)):
             rows: Floats = validate_data(self, X if frame is None else frame, reset=False, **_FLOATS)
             return rows

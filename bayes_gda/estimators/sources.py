@@ -49,6 +49,34 @@ def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
     return open_batches(X, target=y) if path else open_cluster(X, y)
 
 
+def check_kinds(X: Any, y: Any = None) -> None:
+    """Raise one line for arrays that hold complex numbers or dates, and labels that are no classes together.
+
+    scikit-learn prints the whole array of the first, takes dates for numbers of nanoseconds, and calls labels that
+    cannot be sorted a regression target.
+    """
+    for name, value in (("X", X), ("y", y)):
+        kind = getattr(np.asarray(value) if isinstance(value, list | tuple) else value, "dtype", np.dtype("f8"))
+        kind = getattr(kind, "kind", "")
+        if kind == "c":  # scikit-learn's words, by which it checks an estimator
+            raise DataError(
+                f"Complex data not supported: `{name}` holds complex numbers. Use real and imaginary parts."
+            )
+        if name == "X" and kind in ("m", "M"):
+            raise DataError("`X` holds dates or times. Turn them into numbers, such as days since a start.")
+    values = y.tolist() if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1 else None
+    if values is None:
+        return
+    absent = sum(value is None for value in values)
+    if absent:
+        raise DataError(f"`y` is missing in {absent} of {len(values)} rows. Drop these rows.")
+    kinds = sorted({type(value).__name__ for value in values if not isinstance(value, int | float | np.number)})
+    numbers = any(isinstance(value, int | float | np.number) for value in values)
+    if kinds and (numbers or len(kinds) > 1):
+        both = " and ".join([*(["numbers"] if numbers else []), *kinds])
+        raise DataError(f"`y` must hold labels of one type; got {both}. Turn all of them into text, as by str(label).")
+
+
 def check_targets(y: Any) -> None:
     """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, is said by us."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":

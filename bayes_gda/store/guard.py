@@ -108,6 +108,8 @@ def _size(variable: Any, where: str, length: int) -> int:
     if kind not in (h5t.INTEGER, h5t.FLOAT, h5t.STRING) or variable.shape is None:
         raise StoreError(f"{where!r:.60} must hold numbers or text.")
     free = kind == h5t.STRING and variable.id.get_type().is_variable_str()
+    if variable.shape and not {"DIMENSION_LIST", "CLASS"} & set(variable.attrs):
+        raise StoreError(f"{where!r:.60} must name its dimensions.")
     stored = variable.id.get_storage_size()
     declared = variable.size * (_TEXT_ENTRY if free else variable.id.get_type().get_size())
     if not stored and bytes(variable.attrs.get("NAME", b"")).startswith(_WITHOUT_VALUES):

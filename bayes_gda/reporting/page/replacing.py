@@ -6,6 +6,7 @@ old folder stands under a hidden name beside its own.
 """
 
 import ctypes
+import errno
 import os
 import shutil
 import tempfile
@@ -52,9 +53,12 @@ def _drafted(folder: Path, target: Path) -> Iterator[Path]:
 
 def put_in_place(new: Path, target: Path) -> None:
     """Rename a folder to `target`; if there is one already, that takes its name, or another beside it."""
-    if not target.exists():
-        new.rename(target)
+    try:
+        new.rename(target)  # onto nothing, or an empty folder
         return
+    except OSError as error:  # another run may have put its own there a moment ago
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EACCES, errno.EPERM):
+            raise
     if _exchange(new, target):
         return
     old = new.with_name("old")
