@@ -68,7 +68,7 @@ def check_file(out: str | None, *, inputs: Sequence[str] = (), stdout: bool = Tr
     _check_folder(path.parent, out)
 
 
-def check_report_folder(out: str | None, data: str, cost: str | None) -> Path:
+def check_report_folder(out: str | None, data: str = "", cost: str | None = None) -> Path:
     """Return the folder of a report; one that holds other things is an error, as a report replaces its folder.
 
     Parameters
