@@ -32,8 +32,13 @@ TITLES = {
     "qda": "QDA on moments, d = 4, K = 3, n = 1000",
     "qda-rowwise": "QDA row by row, d = 4, K = 3, n = 1000",
 }
-# Times plain PyMC's effective draws a second that we want to reach.
-TARGETS = {"pima": 2.0, "breast-cancer": 8.0, "qda": 10.0, "qda-rowwise": 100.0}
+# Our samplers: PyMC's NUTS on hand-written densities, and split HMC.
+OURS = ("bayes_gda", "bayes_gda hmc")
+# Times another sampler's effective draws a second that we want to reach, by ours, the other, and the problem.
+TARGETS = {
+    ("bayes_gda", "PyMC"): {"pima": 2.0, "breast-cancer": 8.0, "qda": 10.0, "qda-rowwise": 100.0},
+    ("bayes_gda hmc", "NumPyro"): {"pima": 1.5},
+}
 # A call that takes longer than this, in seconds, is given up, and its sampler has no further rows on that problem.
 PATIENCE = 600.0
 ROUNDS = 2
@@ -63,7 +68,9 @@ def run(session: Session) -> None:
                     if outcome is not None:
                         outcomes[name].append(outcome)
                         session.say(f"{problem}, {name}: {outcome}")
-            _rows(session, problem, outcomes)
+            for own in OURS:
+                if own in outcomes:
+                    _rows(session, problem, own, outcomes)
 
 
 def _slow(outcomes: list[Outcome]) -> bool:
@@ -118,23 +125,24 @@ class Workers:
             pool.shutdown()
 
 
-def _rows(session: Session, problem: str, outcomes: dict[str, list[Outcome]]) -> None:
-    """Compare ours with each other sampler: by wall clock in the first round, by sampling time in the others."""
-    ours = outcomes["bayes_gda"]
+def _rows(session: Session, problem: str, own: str, outcomes: dict[str, list[Outcome]]) -> None:
+    """Compare one of ours with each other sampler: by wall clock in the first round, by sampling time in the others."""
+    ours = outcomes[own]
     for name, theirs in outcomes.items():
-        if name == "bayes_gda":
+        if name in OURS:
             continue
         for clock in ("sampling", "wall clock"):
             what = f"{TITLES[problem]}, {clock}"
-            words = {"ours_name": "bayes_gda", "theirs_name": name, "unit": "ESS/s"}
+            words = {"ours_name": own, "theirs_name": name, "unit": "ESS/s"}
             at = {"problem": problem, "clock": clock}
             if not ours or not theirs:
                 best = _rates(ours, clock)
                 session.add(Row(what, best[0] if best else None, None, at=at, note="did not finish", **words))
                 continue
-            target = Target(TARGETS[problem]) if name == "PyMC" and clock == "sampling" and problem in TARGETS else None
+            wanted = TARGETS.get((own, name), {}).get(problem) if clock == "sampling" else None
+            target = None if wanted is None else Target(wanted)
             pairs = list(zip(_rates(ours, clock), _rates(theirs, clock), strict=False))
-            note = _not_converged({"bayes_gda": ours, name: theirs})
+            note = _not_converged({own: ours, name: theirs})
             session.add(
                 compared(what, *zip(*pairs, strict=True), lower=False, target=target, at=at, note=note, **words)
             )

@@ -62,7 +62,14 @@ class _Whitened:
 
 
 def sample_truth(
-    target: LogisticTarget, start: GaussianPosterior, rows: Floats, *, seconds: float = 4.0, random_seed: int = 0
+    target: LogisticTarget,
+    start: GaussianPosterior,
+    rows: Floats,
+    *,
+    seconds: float = 4.0,
+    rounds: int = ROUNDS,
+    trajectories: int = TRAJECTORIES,
+    random_seed: int = 0,
 ) -> Truth:
     """Return the posterior probabilities of rows (k, m) by long sampling.
 
@@ -76,20 +83,22 @@ def sample_truth(
         (k, m) rows of the design matrix.
     seconds
         CPU time after the warm-up.
+    rounds, trajectories
+        Rounds of the warm-up, and trajectories of each.
     random_seed
         Seed.
     """
     rng = np.random.default_rng(random_seed)
     W, steps = start.draw(CHAINS, random_seed=rng).T, 2
     mean, root = start.mean, np.linalg.cholesky(start.covariance)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         potential = _Whitened(target, mean, root)
         z, kept = np.linalg.solve(root, W - mean[:, None]), []
-        for i in range(TRAJECTORIES):
+        for i in range(trajectories):
             z, _, accepted = _trajectory(potential, z, steps, rng)
             if i % 5 == 4 and accepted < ACCEPTANCE:
                 steps = min(-(-steps * 7 // 5), MOST_KICKS)
-            if i >= TRAJECTORIES // 3:
+            if i >= trajectories // 3:
                 kept.append(mean[:, None] + root @ z)
         W = mean[:, None] + root @ z
         draws = np.concatenate(kept, axis=1)
