@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bayes_gda.estimators.family import FamilyClassifier
     from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
     from bayes_gda.estimators.logistic import BayesianLogisticRegression
+    from bayes_gda.estimators.mixed import BayesianNaive
     from bayes_gda.estimators.regularized import BayesianRDA
     from bayes_gda.evaluation.compare import compare_posteriors
     from bayes_gda.evaluation.scorecard import compare_models
@@ -42,6 +43,7 @@ _HOME = {
     "BayesGDAError": "errors",
     "BayesianLDA": "estimators.gaussian",
     "BayesianLogisticRegression": "estimators.logistic",
+    "BayesianNaive": "estimators.mixed",
     "BayesianNaiveGaussian": "estimators.gaussian",
     "BayesianQDA": "estimators.gaussian",
     "BayesianRDA": "estimators.regularized",
@@ -82,6 +84,7 @@ __all__ = [
     "BayesGDAError",
     "BayesianLDA",
     "BayesianLogisticRegression",
+    "BayesianNaive",
     "BayesianNaiveGaussian",
     "BayesianQDA",
     "BayesianRDA",

@@ -264,7 +264,7 @@ def compare(
     from bayes_gda.families.registry import default_families
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
-    names = chosen or tuple(family.name for family in default_families(rows.K, gaps=rows.has_missing))
+    names = chosen or tuple(f.name for f in default_families(rows.K, gaps=rows.has_missing, encoding=rows.encoding))
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
         result = scores.compare(rows, names, size, how, advance)
     if json:

@@ -112,8 +112,11 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
     estimator = make_estimator(name, data.K, how)
     check_gaps(name, data)
     data.require_rows(2, name, remedy="Merge classes or add rows.")
-    # One who fits by name wants the name of the column in a message, which a frame carries.
-    estimator.fit(pd.DataFrame(data.X, columns=list(data.feature_names)), labels_of(data))
+    if get_family(name).reads_levels:  # a category is one column to it
+        estimator.fit(data)
+    else:
+        # One who fits by name wants the name of the column in a message, which a frame carries.
+        estimator.fit(pd.DataFrame(data.X, columns=list(data.feature_names)), labels_of(data))
     check_interrupted()
     return estimator
 
@@ -147,6 +150,7 @@ def summary(estimator: BayesianClassifier) -> dict[str, Any]:
         "log_evidence": estimator.log_evidence_,
         "log_evidence_error": estimator.log_evidence_error_,
         "continuum": None if continuum is None else continuum_figures(continuum),
+        "distributions": getattr(estimator, "distributions_", None),
     }
 
 
@@ -201,6 +205,8 @@ def show_fit(estimator: BayesianClassifier) -> None:
     show_facts({name: value for name, value in facts.items() if value != "–"})
     if hasattr(estimator.model_, "continuum"):
         show(estimator.model_.continuum.sentence)
+    if hasattr(estimator, "choice_"):
+        show(estimator.choice_)
     if diagnosis is not None:
         show("")
         worst = diagnosis.worst()

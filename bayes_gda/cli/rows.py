@@ -91,7 +91,7 @@ def predict_rows(
         if name not in frame.columns:
             raise DataError(f"`--keep` names no column: {name!r}.{columns_hint(name, frame.columns)}")
     _check_able(estimator, options)
-    X = encoding.encode(frame, missing="keep")
+    X = encoding.encode(frame, missing="keep", unseen=estimator.unseen)
     gaps = np.isnan(X).any(axis=1) & (options.missing != "use")
     if gaps.any() and options.missing == "error":
         i = int(gaps.argmax())

@@ -108,6 +108,7 @@ def _model_summary(card: Scorecard) -> dict[str, Any]:
         **verdict_summary(card.method, card.verdict),
         "log_evidence": value,
         "log_evidence_error": error,
+        "remarks": [] if card.fit is None else list(card.fit.family.remarks()),
     }
 
 
@@ -141,6 +142,8 @@ def show_comparison(result: Comparison) -> None:
     for name, card in result.cards.items():
         trust = card.verdict
         show_verdict(trust.light, f"{name}, {trust.verdict}", in_options(f"{trust.reason} {trust.next_step}"))
+        if card.fit is not None:
+            show(*card.fit.family.remarks())
     show("", *(in_options(sentence) for sentence in scores.sentences))
 
 

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 type Kind = Literal["numeric", "boolean", "categorical"]
-# What a level does that is new: raise, or count as the average one.
-Unseen = Literal["error", "pool"]
+# What a level does that is new: raise, count as the average one, or keep a mark for models that have a place for it.
+Unseen = Literal["error", "pool", "keep"]
+# That mark, in all of the 0/1 columns of the category.
+UNSEEN = -1.0
 # What a column does that has one value only: raise, be left out, or stay if it is a number.
 Constant = Literal["error", "drop", "keep"]
 
@@ -217,7 +219,8 @@ class Encoding:
         missing
             What a missing value does: raise ("error"), or become NaN ("keep"). Rows are never dropped here.
         unseen
-            What a new level of a categorical column does: raise ("error"), or count as the average level ("pool").
+            What a new level of a categorical column does: raise ("error"), count as the average level ("pool"), or
+            become UNSEEN ("keep").
 
         Returns
         -------
@@ -237,6 +240,8 @@ class Encoding:
                 X[:, start:stop] = codes[:, None] == np.arange(1, len(column.levels))
                 if unseen == "pool":
                     X[(codes < 0) & ~parsed.missing, start:stop] = column.shares[1:]
+                elif unseen == "keep":
+                    X[(codes < 0) & ~parsed.missing, start:stop] = UNSEEN
                 X[parsed.missing, start:stop] = np.nan
             else:
                 numbers[start] = same_kind(column, parsed)
@@ -271,12 +276,12 @@ def parse_known(df: pd.DataFrame, columns: Sequence[Column], missing: str) -> li
 
 def code_levels(column: Column, cells: Labels, unseen: Unseen) -> NDArray[np.intp]:
     """Return positions (n,) in the levels of a column; −1 where missing, and for a new level if these are pooled."""
-    if unseen not in ("error", "pool"):
-        raise DataError(f"`unseen` must be 'error' or 'pool'; got {unseen!r}.")
+    if unseen not in get_args(Unseen):
+        raise DataError(f"`unseen` must be 'error', 'pool' or 'keep'; got {unseen!r}.")
     if unseen == "error":
         return cells.code_known(column.levels, f"column {column.name!r}", "level")
     codes = cells.code(column.levels)
-    if not column.shares and ((codes < 0) & ~cells.missing).any():
+    if unseen == "pool" and not column.shares and ((codes < 0) & ~cells.missing).any():
         raise DataError(
             f"Column {column.name!r} has a new level, but the shares of the known ones were not counted, as in a table "
             "read in batches. Use unseen='error', or fit to rows in memory."

@@ -34,6 +34,16 @@ DIMS: dict[tuple[str, int], tuple[str, ...]] = {
     ("tau", 0): (),
     ("nu", 0): (),
     ("nu", 1): ("class",),
+    ("p", 2): ("class", "yes_no"),
+    ("success", 2): ("class", "bounded"),
+    ("theta", 2): ("class", "level"),
+    ("rate", 2): ("class", "count"),
+    ("size", 2): ("class", "overdispersed"),
+    ("success_share", 2): ("class", "overdispersed"),
+    ("gamma_shape", 2): ("class", "positive"),
+    ("gamma_mean", 2): ("class", "positive"),
+    ("beta_mean", 2): ("class", "proportion"),
+    ("beta_precision", 2): ("class", "proportion"),
 }
 
 

@@ -112,10 +112,11 @@ class Dataset:
         class_names: tuple[Label, ...],
         weight: Floats | None = None,
         original: Dataset | None = None,
+        encoding: AnyEncoding | None = None,
     ) -> Self:
         """Make a data set from arrays that were checked before: nothing is copied, and no rows at all are fine too."""
         out = object.__new__(cls)
-        values = (X, y, feature_names, class_names, None, weight, original, None)
+        values = (X, y, feature_names, class_names, encoding, weight, original, None)
         for item, value in zip(fields(cls), values, strict=True):
             object.__setattr__(out, item.name, value)
         return out
@@ -337,7 +338,7 @@ class Dataset:
         weight = np.bincount(index.ravel(), weights=self.weight).astype(np.float64)
         X, y = np.ascontiguousarray(unique[:, 1:]), unique[:, 0].astype(np.intp)
         merged = None if (weight == 1).all() else weight
-        return self.of_checked(X, y, self.feature_names, self.class_names, merged, original=self)
+        return self.of_checked(X, y, self.feature_names, self.class_names, merged, self, self.encoding)
 
     def split(self, test_size: float = 0.25, random_seed: int = 0) -> tuple[Self, Self]:
         """Split at random into training and test rows, each class in proportion and present in both.

@@ -6,6 +6,7 @@ from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.estimators.family import FamilyClassifier, make_class
 from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.estimators.logistic import BayesianLogisticRegression
+from bayes_gda.estimators.mixed import BayesianNaive
 from bayes_gda.estimators.regularized import BayesianRDA
 from bayes_gda.families.base import Family
 from bayes_gda.families.registry import HOMES, get_family
@@ -13,6 +14,7 @@ from bayes_gda.families.registry import HOMES, get_family
 __all__ = [
     "BayesianLDA",
     "BayesianLogisticRegression",
+    "BayesianNaive",
     "BayesianNaiveGaussian",
     "BayesianQDA",
     "BayesianRDA",

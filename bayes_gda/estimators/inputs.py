@@ -201,7 +201,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     def _dataset(self, X: Floats, y: NDArray[np.intp], classes: NDArray[Any], weight: Floats | None) -> Dataset:
         names = self._names()
         check_range(X, names)
-        return Dataset.of_checked(X, y, names, tuple(classes.tolist()), weight)
+        return Dataset.of_checked(X, y, names, tuple(classes.tolist()), weight, encoding=self.encoding_)
 
     def _batch(self, X: Floats, y: Any, classes: ArrayLike | None, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
         """Rows of one batch among others: of the classes known, or those announced, or else those it has."""

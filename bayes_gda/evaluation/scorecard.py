@@ -352,5 +352,6 @@ def _rows_of(estimator: Any, X: Any, y: Any) -> Dataset:
     if unknown := [label for label in given if label not in place]:
         raise DataError(f"`y` holds {unknown[0]!r}, which is none of the classes {labels}.")
     codes = np.array([place[label] for label in given], dtype=np.intp)
-    features = np.ascontiguousarray(np.asarray(X, dtype=np.float64))
-    return Dataset.of_checked(features, codes, estimator._names(), tuple(labels))
+    features = np.ascontiguousarray(estimator._known_rows(X))
+    encoding = estimator.encoding_
+    return Dataset.of_checked(features, codes, estimator._names(), tuple(labels), encoding=encoding)

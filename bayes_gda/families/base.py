@@ -1,27 +1,18 @@
 """A family is everything that only one model knows; here are its defaults.
 
-A `Family` is a model with its data and its prior. It says, in words, what it is and what it needs of the data; and, in
-functions, its PyMC model, its log density, its exact posterior if there is one, its fast approximations if it has
-better ones than plain Laplace, and how draws or a Gaussian become class probabilities. The methods know no model: they
-ask a family. The doors (estimators, command line, store, report, comparison) read the registry.
+A `Family` is a model with its data and its prior: words, PyMC model, log density, exact posterior if there is one, fast
+approximations if it has better ones than plain Laplace, and how draws or a Gaussian become class probabilities. The
+methods know no model: they ask a family. The doors read the registry.
 
-A new family brings at least its words, `build` and `log_terms`; all else has defaults here, which go by the PyMC model:
+A new family brings at least its words, `build` and `log_terms`; all else has defaults here, which go by the PyMC model.
+It is registered by `register`, or by a line in HOMES:
 
     class Poisson(Family):
         name, title, kind = "poisson", "Poisson naive Bayes", "generative"
-        sentence = "Within a class, every feature is a count of its own rate."
-        formula = ("y ~ Categorical(π)", "xⱼ | y = k ~ Poisson(rₖⱼ)")
+        sentence, formula = "Within a class, every feature is a count of its own rate.", ("y ~ Categorical(π)", …)
         variables = ("pi", "rate")
-
-        def build(self):
-            with pm.Model() as model: …
-            return model
-
-        @staticmethod
-        def log_terms(variables, X):
-            return …                          # log p(x, y=k | θ_s) (S, n, K); of p(y | x) alone: log p(y=k | x, θ_s)
-
-    register(Poisson)                         # or a line in HOMES
+        def build(self): …  # the pm.Model
+        log_terms = staticmethod(lambda variables, X: …)  # log p(x, y=k | θ_s) (S, n, K), or log p(y=k | x, θ_s)
 """
 
 from collections.abc import Mapping, Sequence
@@ -95,10 +86,10 @@ class Family:
     other_prior: ClassVar[str] = ""
     # Whether rows may have gaps, in training and in prediction; whether novelty and worth of measuring are known.
     takes_gaps: ClassVar[bool] = False
+    reads_levels: ClassVar[bool] = False  # of categories, not 0/1 columns as if they were measured
     # Whether it averages over other models: such a one is scored, not dissected.
     averages: ClassVar[bool] = False
-    # Training rows, spread over the data, whose probabilities the verdict compares.
-    verdict_rows: ClassVar[int] = 500
+    verdict_rows: ClassVar[int] = 500  # training rows, spread over the data, whose probabilities the verdict compares
     # Types that a file may hold for this family, beside those of all families.
     stored: ClassVar[tuple[type, ...]] = ()
 
@@ -108,12 +99,21 @@ class Family:
         return True
 
     @classmethod
+    def suits(cls, encoding: object) -> bool:
+        """Whether a table with such columns asks for the family, if it is not fitted to every table."""
+        return False
+
+    @classmethod
     def check(cls, K: int) -> None:
         """Raise if the family does not apply to K classes."""
 
     def describe_prior(self) -> tuple[str, ...]:
         """Return the prior in lines of plain text."""
         return () if self.prior is None else (str(self.prior),)
+
+    def remarks(self) -> tuple[str, ...]:
+        """Return sentences on what the family chose by the rows, before the fit; none."""
+        return ()
 
     @property
     def coords(self) -> dict[str, list[str]]:

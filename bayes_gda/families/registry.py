@@ -17,6 +17,7 @@ HOMES = {
     "logistic": "bayes_gda.families.linear.family:Logistic",
     "softmax": "bayes_gda.families.linear.family:Softmax",
     "student": "bayes_gda.families.student:Student",
+    "mixed": "bayes_gda.families.mixed.family:Mixed",
 }
 _registered: dict[str, "type[Family]"] = {}
 
@@ -50,7 +51,8 @@ def unregister(name: str) -> None:
     _registered.pop(name, None)
 
 
-def default_families(K: int, *, gaps: bool = False) -> "tuple[type[Family], ...]":
-    """Return the families that are fitted unless one says which, for K classes, and for rows with gaps."""
+def default_families(K: int, *, gaps: bool = False, encoding: object = None) -> "tuple[type[Family], ...]":
+    """Return the families that are fitted unless one says which: for K classes, rows with gaps, columns of a table."""
     families = (get_family(name) for name in family_names())
-    return tuple(family for family in families if family.default_for(K) and (family.takes_gaps or not gaps))
+    wanted = (family for family in families if family.default_for(K) or family.suits(encoding))
+    return tuple(family for family in wanted if family.takes_gaps or not gaps)

@@ -6,6 +6,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from bayes_gda.estimators import (
     BayesianLDA,
     BayesianLogisticRegression,
+    BayesianNaive,
     BayesianNaiveGaussian,
     BayesianQDA,
     BayesianRDA,
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarni
         BayesianLDA(),
         BayesianQDA(),
         BayesianNaiveGaussian(),
+        BayesianNaive(),
         BayesianRDA(),
         BayesianLogisticRegression(draws=25, chains=2),
         BayesianStudent(draws=25, chains=2, inference="laplace", scales="shared"),

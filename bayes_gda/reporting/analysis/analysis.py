@@ -114,7 +114,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     costs = settings.cost_matrix(data.K)[:, order]
     if len(costs) == data.K and settings.action_names is None:
         costs = costs[order]  # an action for each class
-    families, how = settings.families(data.K), settings.ladder()
+    families, how = settings.families(data.K, data.encoding), settings.ladder()
     # Each model is fitted, perhaps sampled, evaluated and weighed; then comparison, detail, figures and writing.
     clock = Clock(settings.progress, len(families) * (4 - settings.quick) + 4)
     models: dict[str, Scorecard] = {}

@@ -94,10 +94,10 @@ class ReportSettings:
         """Draws altogether."""
         return self.draws * self.chains
 
-    def families(self, K: int) -> tuple[type[Family], ...]:
-        """Return the models to fit to K classes, those that average over others aside."""
+    def families(self, K: int, encoding: object = None) -> tuple[type[Family], ...]:
+        """Return the models to fit to K classes of a table with such columns, those that average over others aside."""
         if self.models is None:
-            asked = default_families(K)
+            asked = default_families(K, encoding=encoding)
         else:
             asked = tuple(get_family(name) for name in self.models)
             for family in asked:

@@ -105,6 +105,7 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "family": family.kind,
         "formula": family.formula,
         "prior": family.describe_prior(),
+        "remarks": family.remarks(),
         "parameters": family.parameters,
         "estimator": family.estimator,
         "method": model.method,
