@@ -26,12 +26,13 @@ from bayes_gda.reporting.analysis.conclusions import conclude
 from bayes_gda.reporting.analysis.settings import ReportSettings
 from bayes_gda.reporting.analysis.words import Conclusion
 from bayes_gda.reporting.page.content import content
+from bayes_gda.reporting.page.markdown import to_markdown
 from bayes_gda.reporting.page.rendering import render
 from bayes_gda.reporting.page.replacing import replaced
 
 __all__ = ["Report", "ReportSettings", "write_report"]
 
-PAGE, NUMBERS = "index.html", "report.json"
+PAGE, NUMBERS, TEXT = "index.html", "report.json", "report.md"
 # Figures are dealt to so many processes, if there are cores: two drew twenty of them in half of the time.
 PARTS = 2
 
@@ -113,7 +114,9 @@ def write_report(
         ] + [{"stage": "altogether", "seconds": total, "share": 1.0}]
         text = json.dumps(numbers, ensure_ascii=False, indent=1, allow_nan=False)
         (new / NUMBERS).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-        (new / PAGE).write_text(render(numbers, images), encoding="utf-8", errors="xmlcharrefreplace")
+        page = render(numbers, images)
+        (new / PAGE).write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
+        (new / TEXT).write_text(to_markdown(page), encoding="utf-8", errors="xmlcharrefreplace")
     settings.progress("done", 1.0)
     return Report(folder, conclusions, numbers, analysis)
 
