@@ -11,8 +11,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bayes_gda.baselines import Perceptron, PlugInLDA
 from bayes_gda.checks import Floats
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import InferenceWarning
 from bayes_gda.estimators.gaussian import BayesianLDA
+from bayes_gda.families.student import Student
 from bayes_gda.teaching.learning import bayesian_logistic_weights
 
 # Passes of the perceptron over rows that no line separates, where it would never end.
@@ -85,6 +87,18 @@ def decide_by_three(X: Floats, y: Any, Z: Floats, seed: int) -> dict[str, NDArra
         "logistic": _decide_logistic(X, codes, Z),
         "perceptron": fit_perceptron(X[:, varies], codes, seed).predict(Z[:, varies]),
     }
+
+
+def decide_student(X: Floats, y: NDArray[np.intp], Z: Floats) -> NDArray[np.intp]:
+    """Return the decisions (n,) for rows Z of Student-t classes with one scale matrix, near their posterior mode by EM.
+
+    The full posterior is that of `BayesianStudent(scales="shared")`, which takes seconds a fit.
+    """
+    names = tuple(f"x{j + 1}" for j in range(X.shape[1]))
+    block = Student.bind(Dataset(X, y, names, (0, 1)), scales="shared").block()
+    shares = (np.bincount(y, minlength=2) + 1) / (len(y) + 2)  # the posterior mean of π
+    variables = block.variables(block.start[None]) | {"pi": shares[None]}
+    return np.argmax(Student.log_terms(variables, Z)[0], axis=1)
 
 
 def decide_with_gaps(X: Floats, y: NDArray[np.intp], Z: Floats) -> dict[str, NDArray[np.intp]]:

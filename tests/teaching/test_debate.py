@@ -121,6 +121,8 @@ def test_corrupted_values_hurt_and_other_learners_can_be_tried():
     table = debate.noise((0.0, 0.1), replicates=4, learners={"plug-in": lambda X, y: PlugInLDA().fit(X, y)}).table
     clean, dirty = (by_learner(table, share=share)["excess"] for share in (0.0, 0.1))
     assert dirty["LDA"] > 3 * clean["LDA"]
+    assert dirty["Student-t"] < 0.5 * min(dirty["LDA"], dirty["logistic"])
+    assert clean["Student-t"] < clean["LDA"] + 0.005
     assert clean["plug-in"] == pytest.approx(clean["LDA"], abs=0.003)
 
 
