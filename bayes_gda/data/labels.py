@@ -11,14 +11,13 @@ import numpy as np
 
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
-from bayes_gda.data.table import Dataset
 
 if TYPE_CHECKING:
     import xarray as xr
 
 
 # Groups that hold rows: the sampler saw pooled ones, in another order.
-ROW_GROUPS = ("log_likelihood", "observed_data", "constant_data")
+ROW_GROUPS = ("log_likelihood", "observed_data", "constant_data", "posterior_predictive")
 # Name of the weights of softmax regression less their mean over the classes, where a table lists them.
 CONTRASTS = "w − class mean"
 # The notation table of DESIGN.md: trailing dims of each variable, by its number of axes.
@@ -133,21 +132,6 @@ def draws_of(tree: "xr.DataTree") -> dict[str, Floats]:
     """Return the variables of the posterior (chains·draws, …), chain after chain."""
     posterior = tree["posterior"].to_dataset()
     return {str(name): x.values.reshape(-1, *x.shape[2:]) for name, x in posterior.data_vars.items()}
-
-
-def add_rows(tree: "xr.DataTree", rows: Dataset, log_likelihood: Floats | None) -> None:
-    """Add the rows as they were given, their fingerprint, and their log likelihood (S, n) if it is known."""
-    import xarray as xr
-
-    posterior = tree["posterior"].to_dataset()
-    if log_likelihood is not None:
-        shape = (posterior.sizes["chain"], posterior.sizes["draw"], -1)
-        values = {"y": (("chain", "draw", "row"), log_likelihood.reshape(shape))}
-        tree["log_likelihood"] = xr.DataTree(xr.Dataset(values, coords={d: posterior[d] for d in ("chain", "draw")}))
-    tree["observed_data"] = xr.DataTree(xr.Dataset({"y": ("row", rows.y)}))
-    features = xr.Dataset({"X": (("row", "feature"), rows.X)}, coords={"feature": list(rows.feature_names)})
-    tree["constant_data"] = xr.DataTree(features)
-    tree["posterior"].attrs["fingerprint"] = rows.fingerprint
 
 
 def add_log_prior(tree: "xr.DataTree", log_prior: Mapping[str, Floats]) -> None:

@@ -1,7 +1,9 @@
 """What all estimators share: scikit-learn's contract around a fitted model, and what scikit-learn has no word for."""
 
+from datetime import UTC, datetime
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +19,7 @@ from bayes_gda.estimators.inputs import Inputs
 from bayes_gda.estimators.sources import source_of
 from bayes_gda.estimators.summaries import fitted_html, summary_table, warn_of_errors
 from bayes_gda.families.base import Family
+from bayes_gda.families.groups import add_groups
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.ladder import Fit, fit
 from bayes_gda.methods.row_verdicts import judge_rows
@@ -32,6 +35,13 @@ from bayes_gda.prediction.shift import ClassPriorEstimate
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+
+# Numbers that the training rows may have which a fitted estimator keeps at hand for the groups of `posterior_`.
+KEPT_NUMBERS = 2_000_000
+# They, and `posterior_` with all its groups, live as long as their estimator, but are no part of it: a pickle, a file
+# and a copy are without.
+_SOURCES: "WeakKeyDictionary[Any, Family]" = WeakKeyDictionary()
+_COMPLETE: "WeakKeyDictionary[Any, xr.DataTree]" = WeakKeyDictionary()
 
 
 class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scikit-learn ships no types
@@ -124,6 +134,12 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         self.model_, self.inference_, self.trust_ = fitted.model, fitted.chosen, fitted.verdict
         self.log_evidence_, self.log_evidence_error_ = fitted.log_evidence
         self._tree = fitted.tree
+        # Training rows, for the groups of `posterior_` that need them; not of a table, nor beyond 16 MB.
+        data = fitted.family.data
+        for kept in (_SOURCES, _COMPLETE):
+            kept.pop(self, None)  # of an earlier fit
+        if data.n * data.d <= KEPT_NUMBERS:
+            _SOURCES[self] = fitted.family
         if fitted.gaussian is not None and fitted.tree is None:
             self.n_iter_ = fitted.gaussian.info.n_iter
         elif hasattr(self, "n_iter_"):
@@ -254,7 +270,28 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
 
     @property
     def posterior_(self) -> "xr.DataTree":
-        """The posterior as an ArviZ DataTree; drawn when it is first asked for, unless it was sampled."""
+        """The posterior as an ArviZ DataTree, drawn when it is first asked for, unless it was sampled.
+
+        With the groups log_likelihood, log_prior, observed_data, posterior_predictive and prior, as far as the model
+        has them and while its training rows are at hand: in the process that fitted it to rows in memory, of at most
+        two million numbers. The log likelihood of the labels is `y`, that of the features, if they are modelled, `x`.
+        """
+        tree, source, made = self._draws(), _SOURCES.get(self), _COMPLETE.get(self)
+        if made is not None:
+            return made
+        if source is None:
+            return tree
+        # Beside the draws, which are what a file holds: those do not depend on whether one has looked.
+        made = tree.copy()
+        made["posterior"].attrs["created_at"] = datetime.now(UTC).isoformat()
+        size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
+        variables = self.model_.draw_variables(size, random_seed=self.seed_)
+        add_groups(made, source, self.model_, variables, self.seed_, resampled=self.inference_ == "corrected")
+        _COMPLETE[self] = made
+        return made
+
+    def _draws(self) -> "xr.DataTree":
+        """The draws alone, with what the sampler returned if it was run."""
         check_is_fitted(self, "model_")
         if self._tree is None:
             drawn = self.model_.draw_variables(self._size, random_seed=self.seed_)

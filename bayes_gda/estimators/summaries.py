@@ -29,7 +29,7 @@ def summary_table(estimator: "BayesianClassifier", prob: float) -> "pd.DataFrame
     low, high = (1 - prob) / 2, (1 + prob) / 2
     lines = {
         name: [x.mean(), x.std(ddof=1), *np.quantile(x, [low, high])]
-        for name, x in scalars(estimator.posterior_["posterior"].to_dataset()).items()
+        for name, x in scalars(estimator._draws()["posterior"].to_dataset()).items()
     }
     columns = ["mean", "sd", f"{100 * low:g}%", f"{100 * high:g}%"]
     table = pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis("parameter")

@@ -24,11 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.labels import add_rows, coordinates, draws_of, named_tree
+from bayes_gda.data.labels import coordinates, draws_of, named_tree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.families import sampled
 from bayes_gda.families.assumptions import Assumptions
+from bayes_gda.families.groups import add_rows
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
 from bayes_gda.methods.importance.trust import Predictor
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
     from bayes_gda.methods.adapter import ModelDensity
 
 Kind = Literal["generative", "discriminative"]
-
-# The log likelihood of each draw and row is kept with sampled draws up to so many numbers (160 MB).
-LIKELIHOOD_LIMIT = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,12 +337,7 @@ class Family:
         draws = draws_of(tree)
         model = self.from_variables(draws)
         tree = named_tree(tree, self.variables or tuple(name for name in draws if name != COORDINATES), self.coords)
-        rows, size = self.rows, len(next(iter(draws.values())))
-        likelihood = None
-        if size * rows.n <= LIKELIHOOD_LIMIT:
-            likelihood = model.log_likelihood(model.draw_variables(size), rows.X, rows.y)
-            likelihood = likelihood if rows.weight is None else likelihood * rows.weight
-        add_rows(tree, rows, likelihood)
+        add_rows(tree, self.rows, model, model.draw_variables(len(next(iter(draws.values())))))
         return model, tree
 
     def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
@@ -382,6 +375,10 @@ class Family:
     def _weighted(self, log_likelihood: Floats) -> Floats:
         """Return the sum (S,) of the rows' log likelihoods (S, n), each as often as the row counts."""
         return np.asarray(log_likelihood @ (np.ones(self.data.n) if self.data.weight is None else self.data.weight))
+
+    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
+        """Draw the parameters (size, …) from the prior; None if it is improper, or this is not known."""
+        return None
 
     def identified(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return what the likelihood can determine of parameters (S, …), for the sensitivity to the prior: all."""

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from bayes_gda.data.labels import add_rows, draws_of
+from bayes_gda.data.labels import draws_of
 from bayes_gda.errors import DataError
-from bayes_gda.families.base import LIKELIHOOD_LIMIT, Family
+from bayes_gda.families.base import Family
+from bayes_gda.families.groups import add_rows
 from bayes_gda.families.registry import get_family
 from bayes_gda.families.sampled import sample_hmc, sample_nuts
 from bayes_gda.linalg import one_blas_thread
@@ -57,10 +58,10 @@ def sample(
 
     Returns
     -------
-    A DataTree with the groups posterior, sample_stats, log_likelihood (of each row: joint for the Gaussian models,
-    conditional for the regressions), log_prior, observed_data and constant_data. The attributes of the posterior say
-    versions, seed, the fingerprint of the data, where the time went, and whether the run is `incomplete`: Ctrl-C
-    returns what was sampled until then.
+    A DataTree with the groups posterior, sample_stats, log_likelihood (of each row: `y`, log p(y | x, θ), and for
+    the Gaussian models `x`, log p(x | θ)), log_prior, observed_data, and constant_data for the regressions. The
+    attributes of the posterior say versions, seed, the fingerprint of the data, where the time went, and whether the
+    run is `incomplete`: Ctrl-C returns what was sampled until then.
     """
     family = family_of(model)
     how: dict[str, Any] = {"draws": draws, "chains": chains, "random_seed": random_seed, "progress": progress}
@@ -72,10 +73,6 @@ def sample(
         tree = sample_nuts(family, model, None, tune=tune, cores=cores, sampler=sampler, **how)
     if family is not None and family.density is not None and family.data.n:
         variables = draws_of(tree)
-        size = len(next(iter(variables.values())))
-        likelihood = None
-        if size * family.data.n <= LIKELIHOOD_LIMIT:
-            with one_blas_thread():
-                likelihood = family.density.log_likelihood(variables, family.data)
-        add_rows(tree, family.data, likelihood)
+        with one_blas_thread():
+            add_rows(tree, family.data, family.from_variables(variables), variables)
     return tree

@@ -112,10 +112,10 @@ def _posterior(estimator: BayesianClassifier) -> "xr.DataTree":
     """Return the posterior for other readers: all that was sampled, or as many draws as LIMIT allows."""
     model, size = estimator.model_, estimator.draws * estimator.chains
     if estimator.inference_ == "mcmc":
-        return estimator.posterior_
+        return estimator._draws()
     numbers = sum(x.size for x in model.draw_variables(1, random_seed=estimator.seed_).values())
     if numbers * size <= LIMIT:
-        return estimator.posterior_
+        return estimator._draws()
     attrs = {"method": estimator.inference_, "random_seed": estimator.seed_, "draws_left_out": "too large to store"}
     draws = model.draw_variables(max(1, LIMIT // numbers), random_seed=estimator.seed_)
     return to_datatree(draws, estimator._coords(), attrs=attrs)

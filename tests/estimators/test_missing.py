@@ -132,7 +132,7 @@ def test_draws_of_rows_with_few_gaps_are_near_the_exact_answer_without(cls):
     tree = model.posterior_
     assert set(tree["posterior"].data_vars) == {"pi", "mu", "Sigma"}
     assert tree["log_likelihood"]["y"].shape == (4, 500, data.n)
-    np.testing.assert_array_equal(tree["constant_data"]["X"], data.X)
+    np.testing.assert_array_equal(tree["observed_data"]["x"], data.X)
     np.testing.assert_allclose(
         tree["log_likelihood"]["y"].to_numpy()[..., ~complete].reshape(2000, -1),
         np.log(tree["posterior"]["pi"].to_numpy().reshape(2000, -1))[:, data.y[~complete]],

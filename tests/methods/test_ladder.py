@@ -70,7 +70,8 @@ def test_mcmc_of_a_conjugate_model_is_the_exact_answer(cls):
     # Rows are pooled and sorted for the sampler, but come back as they were given.
     np.testing.assert_array_equal(tree["observed_data"]["y"].to_numpy(), IRIS.y)
     joint = exact.model_.log_joint(IRIS.X)[np.arange(150), IRIS.y]
-    averaged = np.log(np.exp(tree["log_likelihood"]["y"].to_numpy()).mean(axis=(0, 1)))
+    likelihood = tree["log_likelihood"]["y"] + tree["log_likelihood"]["x"]  # log p(y | x, θ) + log p(x | θ)
+    averaged = np.log(np.exp(likelihood.to_numpy()).mean(axis=(0, 1)))
     assert np.abs(averaged - joint).max() < 0.1
     assert {"ess_bulk", "r_hat"} <= set(model.summary().columns)
 

@@ -127,6 +127,23 @@ class Gaussian(Family):
             fields |= {"data": Dataset.of_checked(*no_rows, names, tuple(range(moments.K)))}
         return cls(**fields)
 
+    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
+        """Draw π, means and covariances (size, …) from the prior; None if it is improper."""
+        if not self.proper:
+            return None
+        rng, K = np.random.default_rng(random_seed), len(self.alpha)
+        drawn = [self.prior.draw(size, random_seed=rng) for _ in range(K)]
+        out = {name: np.stack([each[name] for each in drawn], axis=1) for name in drawn[0]}
+        if self.covariance == "shared":
+            out["Sigma"] = drawn[0]["Sigma"]
+            if isinstance(self.prior, NIW):  # the means of all classes go by the same Σ
+                z = rng.standard_normal((size, K, len(self.prior.m)))
+                L = np.linalg.cholesky(out["Sigma"])
+                out["mu"] = self.prior.m + z @ np.swapaxes(L, 1, 2) / np.sqrt(self.prior.kappa)
+        if self.covariance == "diagonal" and "Sigma" in out:
+            out["sigma2"] = np.diagonal(out.pop("Sigma"), axis1=2, axis2=3)
+        return {"pi": rng.dirichlet(self.alpha, size=size)} | out
+
     def describe_prior(self) -> tuple[str, ...]:
         """Return the prior in lines of plain text."""
         prior, Sigma = self.prior, "Σ" if self.covariance == "shared" else "Σₖ"

@@ -195,7 +195,7 @@ class ScalesBlock(DiagonalBlock):
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the half-normal log density of `sigma`, by its logarithm, and the normal one of `mu`."""
-        p, s = self.prior, variables["sigma"]
+        p, s = self.prior, np.sqrt(variables["sigma2"])
         half = 0.5 * np.log(2 / np.pi) + np.log(s / p.scale) - 0.5 * (s / p.scale) ** 2
         return {"sigma": half.sum(axis=(-2, -1)), "mu": _log_normal_means(variables["mu"], p)}
 

@@ -190,3 +190,18 @@ def log_likelihood_of_rows(target: LogisticTarget | SoftmaxTarget, w: Floats) ->
         return np.asarray(log_p)
     log_p = log_softmax(a, axis=1)[:, target.y, np.arange(target.n)]
     return np.asarray(log_p if target.sample_weight is None else log_p * target.sample_weight)
+
+
+def draw_weights(
+    prior: Normal | HierarchicalScale, size: int, classes: int | None, m: int, random_seed: int
+) -> dict[str, Floats]:
+    """Draw `w` (size, m), or (size, classes, m), and `tau` (size,) if it is learnt, which all classes share."""
+    rng = np.random.default_rng(random_seed)
+    if classes is None:
+        return prior.draw(size, m, random_seed=rng)
+    if isinstance(prior, Normal):
+        return {"w": prior.draw(size * classes, m, random_seed=rng)["w"].reshape(size, classes, m)}
+    tau = prior.draw(size, m, random_seed=rng)["tau"]
+    w = rng.standard_normal((size, classes, m)) * tau[:, None, None]
+    w[..., 0] = prior.intercept_scale * rng.standard_normal((size, classes))
+    return {"tau": tau, "w": w}

@@ -20,7 +20,7 @@ from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.base import Family
 from bayes_gda.families.linear.assumptions import linear_assumptions
 from bayes_gda.families.linear.classifier import RegressionClassifier
-from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity
+from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity, draw_weights
 from bayes_gda.families.linear.ep.certificate import judge_laplace
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
@@ -78,6 +78,16 @@ class Linear(Family):
     verdict_rows = 2000
     stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior, RowCertificate)
     binary: ClassVar[bool]
+
+    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
+        """Draw the weights, and their scale if it is learnt, from the prior; None where it is flat."""
+        if not self.proper or self.before is not None:
+            return None
+        free = None if self.binary else self.data.K - self.reference
+        out = draw_weights(self.prior, size, free, self.Phi.shape[1], random_seed)
+        if self.reference:
+            out["w"] = np.pad(out["w"], [(0, 0), (0, 1), (0, 0)])
+        return out
 
     @classmethod
     def bind(

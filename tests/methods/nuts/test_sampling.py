@@ -84,7 +84,8 @@ def test_mcmc_is_exact_for_conjugate_models(name):
 def test_psis_loo_of_the_sampled_posterior_is_the_exact_one(name):
     _, posterior, prior = CASES[name]
     tree = sampled(name)
-    ours = psis_loo(tree["log_likelihood"]["y"].values.reshape(-1, IRIS.n), kind="joint")
+    joint = tree["log_likelihood"]["y"] + tree["log_likelihood"]["x"]  # log p(y | x, θ) + log p(x | θ)
+    ours = psis_loo(joint.to_numpy().reshape(-1, IRIS.n), kind="joint")
     truth = exact_loo(posterior(MOMENTS, prior.default(MOMENTS)), IRIS.X, IRIS.y).joint
     good = ours.pareto_k < ours.threshold
     assert good.mean() > 0.9
