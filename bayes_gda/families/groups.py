@@ -3,7 +3,7 @@
     log_likelihood          y: log p(y | x, θ_s);  and x: log p(x | θ_s) where it is modelled: their sum is the joint
     log_prior               log p(θ_s), by parameter, with respect to the measures of `Density.log_prior`
     observed_data           y, and x where it is modelled;  constant_data: X where it is not
-    posterior_predictive    y ~ p(y | x, θ_s) for the training rows, of some draws
+    posterior_predictive    y ~ p(y | x, θ_s) for the training rows
     prior                   draws of the prior, where it is proper
 
 `y` means the same in every model, so that `az.loo(…, var_name="y")` and `az.compare(…, var_name="y")` set like beside
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from bayes_gda.data.table import Dataset
     from bayes_gda.families.base import Family
 
-# Numbers that the log likelihood may have (160 MB); a predictive distribution needs fewer, and fewer draws.
+# Numbers that the log likelihood may have (160 MB), and draws of the prior.
 LIKELIHOOD_LIMIT = 20_000_000
-PREDICTIVE_LIMIT, PREDICTIVE_DRAWS = 2_000_000, 500
+PRIOR_DRAWS = 500
 COPIES = (
     "The posterior is made of weighted draws, resampled: leave-one-out of the copies would be wrong. Use "
     "compare_models, or inference='mcmc'."
@@ -130,7 +130,7 @@ def add_groups(
     if rows.n and "posterior_predictive" not in tree.children:
         _add_predictive(tree, rows, model, variables, random_seed)
     if "prior" not in tree.children:
-        size = min(posterior.sizes["draw"], PREDICTIVE_DRAWS)
+        size = min(posterior.sizes["draw"], PRIOR_DRAWS)
         drawn = family.draw_prior(size, random_seed)
         if drawn is not None:
             tree["prior"] = _like(drawn, posterior)
@@ -147,21 +147,17 @@ def _add_predictive(
     tree: "xr.DataTree", rows: "Dataset", model: FittedModel, variables: Mapping[str, Floats], random_seed: int
 ) -> None:
     posterior = tree["posterior"].to_dataset()
-    chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
-    wanted = min(draws, PREDICTIVE_DRAWS // chains or 1, PREDICTIVE_LIMIT // (rows.n * chains))
-    if not wanted:
+    S = posterior.sizes["chain"] * posterior.sizes["draw"]
+    if S * rows.n > LIKELIHOOD_LIMIT:
         return
-    kept = np.linspace(0, draws - 1, wanted).round().astype(np.intp)
-    some = (np.arange(chains)[:, None] * draws + kept).ravel()
-    chosen = {name: value[some] for name, value in variables.items()}
+    # Of all draws, as `az.loo_pit` and others set them beside the log likelihood; in two bytes each.
     rng = np.random.default_rng(random_seed)
-    y = np.empty((len(some), rows.n), dtype=np.intp)
-    for part in wide_blocks(rows.n, len(some) * model.K):
-        P = model.probability_draws(chosen, rows.X[part])[0]
+    y = np.empty((S, rows.n), dtype=np.int16)
+    for part in wide_blocks(rows.n, S * model.K):
+        P = model.probability_draws(variables, rows.X[part])[0]
         u = rng.random(P.shape[:2])
         y[:, part] = np.minimum((P.cumsum(axis=2) < u[..., None]).sum(axis=2), model.K - 1)
-    thinned = posterior.isel(draw=kept)
-    tree["posterior_predictive"] = _group({"y": y}, thinned)
+    tree["posterior_predictive"] = _group({"y": y}, posterior)
 
 
 def _group(values: Mapping[str, NDArray[Any]], posterior: "xr.Dataset") -> "xr.DataTree":

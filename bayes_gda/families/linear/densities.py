@@ -193,15 +193,26 @@ def log_likelihood_of_rows(target: LogisticTarget | SoftmaxTarget, w: Floats) ->
 
 
 def draw_weights(
-    prior: Normal | HierarchicalScale, size: int, classes: int | None, m: int, random_seed: int
+    prior: Normal | HierarchicalScale,
+    size: int,
+    classes: int | None,
+    m: int,
+    random_seed: int,
+    *,
+    reference: bool = False,
 ) -> dict[str, Floats]:
-    """Draw `w` (size, m), or (size, classes, m), and `tau` (size,) if it is learnt, which all classes share."""
+    """Draw `w` (size, m), or (size, classes, m), and `tau` (size,) if it is learnt, which all classes share.
+
+    A reference class, with weights zero, comes last.
+    """
     rng = np.random.default_rng(random_seed)
     if classes is None:
         return prior.draw(size, m, random_seed=rng)
+    out: dict[str, Floats] = {}
     if isinstance(prior, Normal):
-        return {"w": prior.draw(size * classes, m, random_seed=rng)["w"].reshape(size, classes, m)}
-    tau = prior.draw(size, m, random_seed=rng)["tau"]
-    w = rng.standard_normal((size, classes, m)) * tau[:, None, None]
-    w[..., 0] = prior.intercept_scale * rng.standard_normal((size, classes))
-    return {"tau": tau, "w": w}
+        w = prior.draw(size * classes, m, random_seed=rng)["w"].reshape(size, classes, m)
+    else:
+        out["tau"] = prior.draw(size, m, random_seed=rng)["tau"]
+        w = rng.standard_normal((size, classes, m)) * out["tau"][:, None, None]
+        w[..., 0] = prior.intercept_scale * rng.standard_normal((size, classes))
+    return out | {"w": np.pad(w, [(0, 0), (0, int(reference)), (0, 0)])}

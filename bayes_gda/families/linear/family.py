@@ -84,10 +84,7 @@ class Linear(Family):
         if not self.proper or self.before is not None:
             return None
         free = None if self.binary else self.data.K - self.reference
-        out = draw_weights(self.prior, size, free, self.Phi.shape[1], random_seed)
-        if self.reference:
-            out["w"] = np.pad(out["w"], [(0, 0), (0, 1), (0, 0)])
-        return out
+        return draw_weights(self.prior, size, free, self.Phi.shape[1], random_seed, reference=self.reference)
 
     @classmethod
     def bind(
