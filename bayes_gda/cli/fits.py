@@ -14,7 +14,7 @@ from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
 from bayes_gda.families.registry import family_names, get_family
 from bayes_gda.methods.settings import TOLERANCE
-from bayes_gda.methods.verdict import Verdict
+from bayes_gda.methods.verdict import BETTER, Verdict
 
 if TYPE_CHECKING:
     from bayes_gda.methods.diagnostics import Diagnosis
@@ -168,7 +168,10 @@ def verdict_summary(method: str, verdict: Verdict) -> dict[str, Any]:
         "shift": None if verdict.shift is None else asdict(verdict.shift),
         "errors": None
         if verdict.propagation is None
-        else {"laplace": verdict.propagation.laplace_error, "ep": verdict.propagation.ep_error},
+        else {
+            "laplace": verdict.propagation.laplace_error,
+            verdict.propagation.method: verdict.propagation.better_error,
+        },
         "monte_carlo": None if verdict.monte_carlo is None else asdict(verdict.monte_carlo),
         "diagnostics": None if verdict.diagnosis is None else _figures(verdict.diagnosis),
     }
@@ -195,9 +198,9 @@ def show_fit(estimator: BayesianClassifier) -> None:
     if diagnosis is not None:
         facts |= {name: _shown(value) for name, value in _worst_figures(diagnosis).items()}
     elif trust.verdict != "exact":
-        if trust.propagation is not None:
-            facts["largest error of Laplace, estimated"] = number(trust.propagation.laplace_error, 4)
-            facts["largest error of EP, estimated"] = number(trust.propagation.ep_error, 4)
+        if (found := trust.propagation) is not None:
+            facts["largest error of Laplace, estimated"] = number(found.laplace_error, 4)
+            facts[f"largest error of {BETTER[found.method]}, estimated"] = number(found.better_error, 4)
         facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
         facts["effective share of its draws"] = number(trust.ess_fraction, 2)
         if trust.verdict == "corrected" and trust.importance is not None:

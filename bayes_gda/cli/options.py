@@ -16,6 +16,7 @@ class Inference(StrEnum):
     exact = "exact"
     laplace = "laplace"
     ep = "ep"
+    variational = "variational"
     mcmc = "mcmc"
 
 

@@ -23,8 +23,10 @@ class BayesianLogisticRegression(Online):
     Parameters
     ----------
     inference
-        `auto`: Laplace, judged and corrected by expectation propagation (two classes) or importance weights where that
-        is enough, else MCMC, with a warning. `laplace`, `ep` or `mcmc` ask for one method. There is no exact posterior.
+        `auto`: Laplace, judged and corrected by a better Gaussian or importance weights where that is enough, else
+        MCMC, with a warning. The better Gaussian is that of expectation propagation for two classes, and the
+        variational one for more. `laplace`, `ep`, `variational` or `mcmc` ask for one method. There is no exact
+        posterior.
     prior
         Normal or HierarchicalScale for the weights on φ, the intercept first; overrides the scales below.
     prior_scale
@@ -79,8 +81,8 @@ class BayesianLogisticRegression(Online):
     prior_, features_
         The prior and the fitted feature map in fact used.
     inference_
-        The method in fact used: `laplace`, `ep` (expectation propagation), `corrected` (Laplace, importance weighted)
-        or `mcmc`.
+        The method in fact used: `laplace`, `ep` (expectation propagation), `variational` (the Gaussian that maximises
+        the evidence bound), `corrected` (Laplace, importance weighted) or `mcmc`.
     trust_
         Whether to believe it: `verdict`, `reason`, `next_step`, `pareto_k`, `ess_fraction` …
     posterior_

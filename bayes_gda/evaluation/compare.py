@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # The reference, if none is named: closed forms, then draws of the posterior itself, then weighted draws, then the rest.
-PREFERENCE = ("exact", "mcmc", "nuts", "corrected", "ep", "skew-modal", "laplace")
+PREFERENCE = ("exact", "mcmc", "nuts", "corrected", "ep", "variational", "skew-modal", "laplace")
 PARAMETER_COLUMNS = (
     "mean",
     "sd",

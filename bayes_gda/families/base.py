@@ -285,7 +285,7 @@ class Family:
         return self.from_coordinates(posterior.draw(settings.size, random_seed=settings.random_seed))
 
     def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
-        """Return the model whose posterior is the Gaussian of expectation propagation."""
+        """Return the model whose posterior is the better Gaussian of `propagate`."""
         return self.from_gaussian(posterior, settings)
 
     def certified(self, model: FittedModel, better: Propagated) -> FittedModel:

@@ -1,9 +1,10 @@
 """The ladder: exact where the prior is conjugate, else Laplace, verified, else MCMC. Every door fits through `fit`.
 
     auto      exact ──▶ Laplace ──▶ trusted: as it is
-                                    corrected: by expectation propagation, or by weighted draws
+                                    corrected: by a better Gaussian (expectation propagation for logistic, the
+                                    variational one for softmax regression), or by weighted draws
                                     needs-mcmc, or no mode: MCMC, said once
-    exact, laplace, ep, mcmc    that one, or an error that says why not
+    exact, laplace, ep, variational, mcmc    that one, or an error that says why not
     every     all methods that apply, side by side: what a report compares
 
 It knows no model: what it needs of one is a `Family`.
@@ -24,7 +25,7 @@ from bayes_gda.methods.importance.trust import assess, decide_verdict
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import lindley_mean
-from bayes_gda.methods.verdict import SAMPLE, Propagation, Verdict
+from bayes_gda.methods.verdict import BETTER, SAMPLE, Better, Propagation, Verdict
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.monte_carlo import LARGEST_ERRORS, MonteCarlo
 from bayes_gda.processes.state import Shared, warning_rule
@@ -35,14 +36,16 @@ if TYPE_CHECKING:
     from bayes_gda.families.base import Family
     from bayes_gda.methods.diagnostics import Diagnosis
 
-Method = Literal["exact", "laplace", "ep", "skew-modal", "corrected", "mcmc"]
+Method = Literal["exact", "laplace", "ep", "variational", "skew-modal", "corrected", "mcmc"]
+# Methods that are taken as they are where they are asked for: Laplace, and the better Gaussians.
+GAUSSIAN: tuple[str, ...] = ("laplace", *BETTER)
 # Equally weighted draws that a corrected posterior is resampled to: so many that they add little to the error of the
 # weighted ones, which are worth 3000 or more where that could be had.
 CORRECTED_DRAWS = 16_000
 # From so many rows on, few draws are weighed first, over all rows: where rows are many the posterior is near Gaussian,
 # and they are enough to say so. The full check takes some .2 s here, and grows with the rows.
 MANY_ROWS = 5_000
-# Weights up to which importance sampling is tried where expectation propagation gives up: with more, no proposal keeps
+# Weights up to which importance sampling is tried where the better Gaussian gives up: with more, no proposal keeps
 # enough effective draws, and each round costs as much as a hundred passes.
 WEIGHED_DIM = 64
 EXACT = "The prior is conjugate: nothing is approximated."
@@ -77,7 +80,7 @@ class Exact:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Propagated:
-    """The Gaussian of expectation propagation.
+    """A better Gaussian than Laplace's, by expectation propagation or variational.
 
     Parameters
     ----------
@@ -93,6 +96,11 @@ class Propagated:
     evidence: Propagation
     certificate: Any = None
 
+    @property
+    def method(self) -> Better:
+        """Which Gaussian it is."""
+        return self.evidence.method
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
@@ -103,16 +111,17 @@ class Fit:
     family
         The model, its data and its prior.
     models
-        The fitted model by method: `exact`, `laplace`, `ep`, `skew-modal`, `corrected`, `mcmc`.
+        The fitted model by method: `exact`, `laplace`, `ep`, `variational`, `skew-modal`, `corrected`, `mcmc`.
     chosen
         The method behind the predictions.
     verdict
         Whether to believe it.
     evidence
-        log p(data) and its standard error: `exact`, by `laplace` (whose error is not known, nan), by `ep` (with the
-        size of its last change), `corrected` by importance weights, and by the `bridge` from sampled draws.
+        log p(data) and its standard error: `exact`, by `laplace` (whose error is not known, nan), by `ep` or
+        `variational` (with the size of its last change), `corrected` by importance weights, and by the `bridge` from
+        sampled draws.
     gaussian, propagated
-        Laplace's Gaussian, and that of expectation propagation; None if it was not made, or there is none.
+        Laplace's Gaussian, and the better one; None if it was not made, or there is none.
     tree
         What the sampler returned, under the user's names; None if nothing was sampled.
     """
@@ -140,7 +149,7 @@ class Fit:
     @property
     def log_evidence(self) -> tuple[float, float]:
         """The log evidence that goes with the chosen method, corrected if that is Laplace, and its standard error."""
-        order = {"exact": ("exact",), "mcmc": ("bridge",)}.get(self.chosen, ("corrected", "ep"))
+        order = {"exact": ("exact",), "mcmc": ("bridge",)}.get(self.chosen, ("corrected", *BETTER))
         return next((self.evidence[name] for name in order if name in self.evidence), (np.nan, np.nan))
 
     @property
@@ -160,7 +169,7 @@ def fit(family: "Family", settings: Settings) -> Fit:
             )
         if asked == "exact":
             raise PriorError(family.no_exact())
-    if asked in ("laplace", "ep") and not family.has_mode:
+    if asked in GAUSSIAN and not family.has_mode:
         raise PriorError(family.no_exact())
     if asked == "mcmc" or not family.has_mode:
         # Where the prior is flat Laplace raises if the posterior is not proper either, which no sampler would notice.
@@ -169,7 +178,7 @@ def fit(family: "Family", settings: Settings) -> Fit:
     fast = _fast(family, settings)
     if fast.verdict.verdict != "needs-mcmc":
         return fast
-    if asked in ("laplace", "ep") or not family.can_sample:
+    if asked in GAUSSIAN or not family.can_sample:
         kept = "" if family.can_sample else " The Laplace approximation is kept."
         warn_user(f"{fast.verdict.reason}{kept} {fast.verdict.next_step}" if kept else str(fast.verdict))
         return fast
@@ -223,7 +232,7 @@ def _choose_best(models: dict[str, FittedModel], weighing: Verdict, diagnosis: "
         return "exact"
     if diagnosis is not None and (diagnosis.verdict != "bad" or len(models) == 1):
         return "mcmc"
-    better = next((name for name in ("corrected", "ep") if name in models), None)
+    better = next((name for name in ("corrected", *BETTER) if name in models), None)
     if weighing.verdict != "trusted" and better is not None:
         return better
     if models:
@@ -263,7 +272,7 @@ def verify(family: "Family", gaussian: GaussianPosterior, settings: Settings) ->
 
 def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed: bool = True) -> Fit:
     """Fit by Laplace, verify, and correct if need be; a verdict `needs-mcmc` if that will not do."""
-    forced = settings.inference in ("laplace", "ep")
+    forced = settings.inference in GAUSSIAN
     try:
         gaussian = family.laplace()
     except ConvergenceError as error:
@@ -273,11 +282,12 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
             remedy = "Use inference='mcmc', or 'auto', which does so by itself."
             raise ConvergenceError(f"{_sentence(error)} {remedy}", error.partial) from error
         return Fit(family, {}, "laplace", _unweighed(_sentence(error)))
-    better = family.propagate(gaussian) if weighed or settings.inference == "ep" else None
-    if settings.inference == "ep" and better is None:
+    asked = next((name for name in BETTER if name == settings.inference), None)
+    better = family.propagate(gaussian) if weighed or asked else None
+    if asked and (better is None or better.method != asked):
+        name = BETTER[asked][0].upper() + BETTER[asked][1:]
         raise ConvergenceError(
-            f"Expectation propagation does not apply to {family.title} with this prior, or did not converge. "
-            "Use inference='auto'."
+            f"{name} does not apply to {family.title} with this prior, or did not converge. Use inference='auto'."
         )
     verdict = _judge(family, gaussian, better, settings) if weighed else _unweighed("")
     if verdict.verdict == "needs-mcmc" and not family.can_sample:
@@ -285,17 +295,17 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
     found, models = verdict.importance, dict[str, FittedModel]()
     evidence = {"laplace": (gaussian.log_evidence, np.nan)}
     if better is not None:
-        evidence["ep"] = (better.evidence.log_evidence, better.evidence.log_evidence_error)
+        evidence[better.method] = (better.evidence.log_evidence, better.evidence.log_evidence_error)
     if found is not None:
         evidence["corrected"] = (found.log_evidence, found.log_evidence_error)
     if not family.proper:
         evidence = {}  # of a flat prior it has no meaning
     corrected = verdict.verdict == "corrected" and not forced
-    chosen = "laplace" if settings.inference != "ep" else "ep"
+    chosen: str = asked or "laplace"
     if corrected:
-        chosen = "ep" if found is None else "corrected"
-    if better is not None and (every or chosen == "ep"):
-        models["ep"] = family.from_propagated(better.gaussian, settings)
+        chosen = better.method if found is None and better is not None else "corrected"
+    if better is not None and (every or chosen == better.method):
+        models[better.method] = family.from_propagated(better.gaussian, settings)
     if every or chosen == "laplace":
         models["laplace"] = family.from_gaussian(gaussian, settings)
     if better is not None:
@@ -316,15 +326,15 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
 
 
 def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | None, settings: Settings) -> Verdict:
-    """Judge Laplace by expectation propagation, and by importance weights where there is none or it gives up."""
+    """Judge Laplace by the better Gaussian, and by importance weights where there is none or it gives up."""
     if better is None:
         return verify(family, gaussian, settings)
     # Nothing of it is random.
     shift = replace(better.evidence.shift, tolerance=settings.tolerance, largest_error=0.0)
     link = shift.link_largest if settings.link == "probit" else 0.0
-    errors = {name: getattr(better.evidence, name) + link for name in ("laplace_error", "ep_error")}
+    errors = {name: getattr(better.evidence, name) + link for name in ("laplace_error", "better_error")}
     evidence = replace(better.evidence, shift=shift, **errors)
-    itself = settings.inference == "ep"
+    itself = settings.inference == better.method
     decide = judge.judge_itself if itself else judge.decide_verdict
     verdict = Verdict(*decide(evidence, settings.tolerance), propagation=evidence)
     if verdict.verdict == "needs-mcmc" and gaussian.dim <= WEIGHED_DIM and not itself:

@@ -11,8 +11,8 @@ from bayes_gda.errors import DataError
 # How a Gaussian posterior becomes probabilities: the link integrated, or its probit approximation.
 Link = Literal["exact", "probit"]
 LINKS: tuple[Link, ...] = ("exact", "probit")
-Inference = Literal["auto", "exact", "laplace", "ep", "mcmc"]
-INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "ep", "mcmc")
+Inference = Literal["auto", "exact", "laplace", "ep", "variational", "mcmc"]
+INFERENCES: tuple[Inference, ...] = ("auto", "exact", "laplace", "ep", "variational", "mcmc")
 # Which sampler MCMC uses: `auto` is `pymc` for inference='mcmc', and `hmc` before `pymc` where the method is chosen.
 SAMPLERS = ("auto", "pymc", "hmc", "nutpie", "numpyro")
 # A reported probability may be off by so much for `trusted`. It is less than the .02 of `importance.trust`, because the

@@ -2,7 +2,7 @@
 
 exact         nothing is approximated
 trusted       the fast approximation is close enough on the rows that were looked at
-corrected     it is not, but expectation propagation is, or its importance-weighted draws are reliable
+corrected     it is not, but a better Gaussian is, or its importance-weighted draws are reliable
 needs-mcmc    neither is
 sampled       MCMC was run; its diagnosis says whether it worked
 """
@@ -20,7 +20,11 @@ from bayes_gda.priors import Seed
 if TYPE_CHECKING:
     from bayes_gda.methods.diagnostics import Diagnosis
 
+Better = Literal["ep", "variational"]
 Word = Literal["exact", "trusted", "corrected", "needs-mcmc", "sampled"]
+
+# What a better Gaussian is called in sentences.
+BETTER: dict[Better, str] = {"ep": "expectation propagation", "variational": "the Gaussian variational approximation"}
 
 # What to do next, whichever evidence the verdict rests on.
 SAMPLE = "Sample the posterior: inference='mcmc'."
@@ -133,29 +137,32 @@ class Importance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Propagation:
-    """The evidence of expectation propagation (EP): how far Laplace is from it, and it from the posterior.
+    """The evidence of a better Gaussian: how far Laplace is from it, and it from the posterior.
 
     Parameters
     ----------
     shift
-        The probabilities of Laplace against those of EP; nothing in them is drawn, so that their errors are 0.
+        The probabilities of Laplace against the better ones; nothing in them is drawn, so that their errors are 0.
     certificate
-        Largest change of a probability by what EP leaves out, to leading order.
-    laplace_error, ep_error
+        Largest change of a probability by what the better Gaussian leaves out, to leading order.
+    laplace_error, better_error
         Largest errors of a probability, estimated from both, and with the error of the link where that is not exact.
     log_evidence, log_evidence_error
-        Log evidence of EP with its change of second order, and the size of that change.
+        Log evidence of the better Gaussian with its change of second order, and the size of that change.
     passes
-        Passes over the rows that EP took.
+        Passes over the rows that it took.
+    method
+        Which Gaussian it is: `ep`, of expectation propagation, or `variational`, which maximises the evidence bound.
     """
 
     shift: PredictionShift
     certificate: float
     laplace_error: float
-    ep_error: float
+    better_error: float
     log_evidence: float
     log_evidence_error: float
     passes: int
+    method: Better = "ep"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +178,7 @@ class Verdict:
     importance
         The evidence of importance sampling, where the approximation was weighed.
     propagation
-        The evidence of expectation propagation, where there is one.
+        The evidence of a better Gaussian, by expectation propagation or variational, where there is one.
     diagnosis
         The diagnosis of sampled draws.
     before
@@ -223,12 +230,12 @@ class Verdict:
 
     @property
     def log_evidence(self) -> float:
-        """Log evidence by importance sampling or EP; nan if there is neither."""
+        """Log evidence by importance sampling or a better Gaussian; nan if there is neither."""
         found = self.importance or self.propagation
         return np.nan if found is None else found.log_evidence
 
     @property
     def log_evidence_error(self) -> float:
-        """Its standard error, or for EP the size of the last change."""
+        """Its standard error, or for a better Gaussian the size of the last change."""
         found = self.importance or self.propagation
         return np.nan if found is None else found.log_evidence_error

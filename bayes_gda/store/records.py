@@ -39,7 +39,7 @@ _FITTED: dict[str, Any] = {
     "classes_": np.ndarray,
     "n_features_in_": int,
     "seed_": int,
-    "inference_": Literal["exact", "laplace", "ep", "corrected", "mcmc"],
+    "inference_": Literal["exact", "laplace", "ep", "variational", "corrected", "mcmc"],
     "trust_": Verdict,
     "log_evidence_": float,
     "log_evidence_error_": float,

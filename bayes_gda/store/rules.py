@@ -112,7 +112,7 @@ def _gaussian_posterior(posterior: GaussianPosterior) -> None:
 
 
 def _propagation(found: Propagation) -> None:
-    for name in ("certificate", "laplace_error", "ep_error"):
+    for name in ("certificate", "laplace_error", "better_error"):
         if not getattr(found, name) >= 0:
             raise StoreError(f"`{name}` must be a number of at least 0; got {getattr(found, name):g}.")
     if found.passes < 0:

@@ -15,6 +15,7 @@ from bayes_gda.estimators import (
     BayesianQDA,
     FamilyClassifier,
 )
+from bayes_gda.families.linear.family import Softmax
 from bayes_gda.prediction.monte_carlo import small
 
 PIMA, IRIS = load_example("pima"), load_example("iris")
@@ -75,7 +76,8 @@ def assert_says_its_noise(trust):
 # ── Sentences ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_trusted_approximation_says_rows_error_tolerance_and_its_own_k():
+def test_a_trusted_approximation_says_rows_error_tolerance_and_its_own_k(monkeypatch):
+    monkeypatch.setattr(Softmax, "propagate", lambda self, gaussian: None)  # else no draw would be weighed
     rows = np.sort(np.unique(IRIS.X, axis=0, return_index=True)[1])  # equal rows would be pooled
     trust = BayesianLogisticRegression(tolerance=0.2).fit(IRIS.X[rows], IRIS.y[rows]).trust_
     assert trust.verdict == "trusted"
@@ -106,7 +108,7 @@ def test_a_corrected_approximation_quotes_the_k_that_justifies_it():
     assert trust.monte_carlo.largest == model.predict_proba(X, return_std_error=True)[1].max()
 
 
-def test_of_many_rows_it_says_how_many_of_all_were_looked_at():
+def test_of_many_rows_it_says_how_many_of_all_were_looked_at(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 2))
     y = (X[:, 0] + rng.logistic(size=3000) > 0).astype(int)
@@ -115,6 +117,10 @@ def test_of_many_rows_it_says_how_many_of_all_were_looked_at():
     assert found.groups() == (small(trust.propagation.laplace_error), "3000", "training", "0.01")
     rng = np.random.default_rng(1)
     y = (X @ rng.normal(size=(2, 3)) + rng.gumbel(size=(3000, 3))).argmax(axis=1)
+    trust = BayesianLogisticRegression().fit(X, y).trust_
+    found = re.search(r"estimated at ([\d.]+) on (\d+) ([\w ]+) rows \(tolerance ([\d.]+)\)", trust.reason)
+    assert found.groups() == (small(trust.propagation.laplace_error), "3000", "training", "0.01")
+    monkeypatch.setattr(Softmax, "propagate", lambda self, gaussian: None)
     trust = BayesianLogisticRegression().fit(X, y).trust_
     assert SHIFT.search(trust.reason).group(3, 4) == ("2000", "of 3000 training")
 

@@ -58,7 +58,7 @@ def test_regressions_from_a_path(K, name, tmp_path, monkeypatch):
         seen, whole = model.trust_.propagation, truth.trust_.propagation
         assert "on 3000 training rows" in model.trust_.reason
         assert seen.shift.largest == pytest.approx(whole.shift.largest, rel=0.01)
-        assert seen.ep_error == pytest.approx(whole.ep_error, rel=0.5)
+        assert seen.better_error == pytest.approx(whole.better_error, rel=0.5)
         rows = np.vstack([frame.to_numpy()[:50], 5 * frame.to_numpy()[:50]])
         rows = pd.DataFrame(rows, columns=frame.columns)
         np.testing.assert_allclose(model.trust_for(rows).error, truth.trust_for(rows).error, rtol=0.5, atol=1e-5)

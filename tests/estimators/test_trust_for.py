@@ -147,7 +147,7 @@ def test_the_probit_link_can_be_used_and_its_error_is_stated():
     assert trust.link.max() > 0.003
     # The verdict on the fit allows for it, too.
     stated = [model.trust_.propagation for model in (exact, probit)]
-    assert stated[1].ep_error == pytest.approx(stated[0].ep_error + stated[0].shift.link_largest)
+    assert stated[1].better_error == pytest.approx(stated[0].better_error + stated[0].shift.link_largest)
 
 
 def test_the_probit_link_of_softmax_and_of_draws():

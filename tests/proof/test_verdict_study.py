@@ -43,8 +43,8 @@ def test_a_study_of_two_small_cases(tmp_path, capsys, monkeypatch):
     for record in records:
         for group in verdict_study.GROUPS:
             figures = record[group]
-            assert figures["ep"] < figures["laplace"] + 4 * figures["noise"]
-            assert abs(figures["laplace"] - figures["gap"]) <= figures["ep"] + 1e-6 or group == "training"
+            assert figures["better"] < figures["laplace"] + 4 * figures["noise"]
+            assert abs(figures["laplace"] - figures["gap"]) <= figures["better"] + 1e-6 or group == "training"
     before = output.read_text()
     verdict_study.main(arguments)  # known cases are not run again
     assert output.read_text() == before

@@ -1,6 +1,7 @@
-"""How often the verdict of the certificate is wrong, over random logistic regressions with the truth by long sampling.
+"""How often the verdict of the certificate is wrong, over random regressions with the truth by long sampling.
 
     python -m proof.verdict_study --cases 60 --first 0 --output cases.jsonl
+    python -m proof.verdict_study --model softmax --cases 60 --first 0 --output softmax.jsonl
 
 Each case is a random design (Gaussian, heavy-tailed, binary, correlated, with rare levels), size, signal and base rate,
 in part with weights or binomial counts. Training rows, new rows and far rows (new ones three times as far from the
@@ -17,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from proof.designs import FAR, JUDGED, design, largest
+from proof.softmax_cases import judge_softmax_case
 from proof.split_hmc import sample_truth
 from scipy.special import expit
 from scipy.stats import beta
@@ -29,34 +32,19 @@ from bayes_gda.families.linear.ep.logistic import logistic_ep
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import binary_activations
-from bayes_gda.methods.ep.certificate import decide_outcome, estimate_errors
+from bayes_gda.methods.ep.certificate import EP, VARIATIONAL, decide_outcome, estimate_errors
 from bayes_gda.priors import Normal
 
 # Sizes that a core does in seconds; larger ones are for a machine of one's own.
 ROWS, FEATURES = (15, 3000), (1, 100)
 KINDS = ("gauss", "t3", "binary", "corr", "rare")
-JUDGED = 300
-FAR = 3.0
 NOISE = 3.5
 # Chains that refuse more than half of their trajectories may be stuck: no truth.
 ACCEPTED = 0.5
 TOLERANCES = (0.01, 0.02, 0.05)
 GROUPS = ("training", "new", "far")
-
-
-def design(kind: str, N: int, d: int, rng: np.random.Generator) -> Floats:
-    """Return N rows of d features."""
-    X = rng.standard_normal((N, d))
-    if kind == "t3":
-        X = rng.standard_t(3, (N, d))
-    elif kind == "binary":
-        X = (rng.random((N, d)) < rng.uniform(0.03, 0.5, d)).astype(float)
-    elif kind == "rare":  # half of the features are levels of a few rows each
-        X[:, ::2] = rng.random((N, len(range(0, d, 2)))) < rng.uniform(1, 4, len(range(0, d, 2))) / N
-    elif kind == "corr":
-        Z = rng.standard_normal((N, max(1, d // 3)))
-        X = Z @ rng.standard_normal((Z.shape[1], d)) / np.sqrt(Z.shape[1]) + 0.4 * X
-    return X
+RULES = {"ep": EP, "variational": VARIATIONAL}
+NAMES = {"ep": "EP", "variational": "variational"}
 
 
 def random_case(seed: int) -> tuple[LogisticTarget, Floats, dict[str, Any]]:
@@ -82,7 +70,7 @@ def random_case(seed: int) -> tuple[LogisticTarget, Floats, dict[str, Any]]:
 def judge_case(seed: int, seconds: float) -> dict[str, Any]:
     """Return true errors and certificates of each group of rows."""
     target, new, record = random_case(seed)
-    record["seed"] = seed
+    record |= {"seed": seed, "method": "ep"}
     laplace = regression_laplace(target)
     try:
         posterior, sites = logistic_ep(target, laplace)
@@ -100,9 +88,9 @@ def judge_case(seed: int, seconds: float) -> dict[str, Any]:
         some = slice(stop - size, stop)
         seen = certify(laplace, beyond, None if group == "training" else rows[some])
         record[group] = {
-            "laplace": _largest(p_laplace - truth.p, some),
-            "ep": _largest(p_ep - truth.p, some),
-            "noise": _largest(truth.error, some),
+            "laplace": largest(p_laplace - truth.p, some),
+            "better": largest(p_ep - truth.p, some),
+            "noise": largest(truth.error, some),
             "gap": seen.gap,
             "cert": seen.cert,
         }
@@ -117,36 +105,36 @@ def summarise(records: Sequence[dict[str, Any]]) -> Iterator[str]:
         f"{len(records)} cases, {len(records) - len(converged)} without convergence, "
         f"{len(converged) - len(done)} left out as their truth is not known"
     )
+    if not done:
+        return
+    method = done[0].get("method", "ep")
+    name = NAMES[method]
     for group in GROUPS:
         values = {key: np.array([record[group][key] for record in done]) for key in done[0][group]}
         noise = NOISE * values["noise"]
-        seen = list(zip(values["gap"], values["cert"], strict=True))
-        estimate = np.array([estimate_errors(*pair).ep for pair in seen])
-        beyond = np.maximum(values["ep"] - noise, 0)
-        laplace, ep = values["laplace"], values["ep"]
+        laplace, better = values["laplace"], values["better"]
+        estimates = [
+            estimate_errors(gap, cert, rule=RULES[method])
+            for gap, cert in zip(values["gap"], values["cert"], strict=True)
+        ]
+        beyond = np.maximum(better - noise, 0) / np.maximum([estimate.better for estimate in estimates], 1e-9)
         yield (
             f"{group}: largest error median/worst: Laplace {np.median(laplace):.4f}/{laplace.max():.3f}, "
-            f"EP {np.median(ep):.4f}/{ep.max():.3f} (noise {np.median(noise):.4f}); "
-            f"EP's error beyond the noise over its estimate: largest {(beyond / np.maximum(estimate, 1e-9)).max():.2f}"
+            f"{name} {np.median(better):.4f}/{better.max():.3f} (noise {np.median(noise):.4f}); "
+            f"the latter's error beyond the noise over its estimate: largest {beyond.max():.2f}"
         )
         for tolerance in TOLERANCES:
-            words = np.array(
-                [decide_outcome(*pair, tolerance) for pair in zip(values["gap"], values["cert"], strict=True)]
-            )
+            words = np.array([decide_outcome(estimate, tolerance) for estimate in estimates])
             parts = []
-            for word, key in (("trusted", "laplace"), ("corrected", "ep")):
+            for word, error in (("trusted", laplace), ("corrected", better)):
                 chosen = words == word
-                wrong = int((chosen & (values[key] - noise > tolerance)).sum())
+                wrong = int((chosen & (error - noise > tolerance)).sum())
                 parts.append(
                     f"{word} {chosen.sum()} (false {wrong}, rate at most {_upper(wrong, int(chosen.sum())):.0%})"
                 )
-            needless = int(((words == "needs-mcmc") & (values["ep"] + noise < tolerance)).sum())
-            parts.append(f"needs-mcmc {(words == 'needs-mcmc').sum()} (EP was within the tolerance in {needless})")
+            needless = int(((words == "needs-mcmc") & (better + noise < tolerance)).sum())
+            parts.append(f"needs-mcmc {(words == 'needs-mcmc').sum()} ({name} was within the tolerance in {needless})")
             yield f"  tolerance {tolerance}: " + ", ".join(parts)
-
-
-def _largest(values: Floats, some: slice) -> float:
-    return float(np.abs(values[some]).max())
 
 
 def _upper(wrong: int, total: int) -> float:
@@ -157,6 +145,7 @@ def _upper(wrong: int, total: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run some cases, add them to the output, and print what all cases in it say."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", choices=("logistic", "softmax"), default="logistic")
     parser.add_argument("--cases", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="seed of the first case")
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU time of the truth of each case")
@@ -166,10 +155,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     known_lines = options.output.read_text() if options.output and options.output.exists() else ""
     records = [json.loads(line) for line in known_lines.splitlines()]
     known = {record["seed"] for record in records}
+    judge = judge_softmax_case if options.model == "softmax" else judge_case
     for seed in range(options.first, options.first + options.cases):
         if seed in known:
             continue
-        records.append(judge_case(seed, options.seconds))
+        records.append(judge(seed, options.seconds))
         if options.output:
             with options.output.open("a") as file:
                 file.write(json.dumps(records[-1]) + "\n")

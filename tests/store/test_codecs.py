@@ -352,7 +352,7 @@ SPOILERS = [
     (LAPLACE, "chol_precision", put((0, 1), 1.0)),
     (LAPLACE, "chol_precision", drop_last),
     (LAPLACE, "info", always(None)),
-    (PROPAGATED, "propagation.ep_error", always(-0.1)),
+    (PROPAGATED, "propagation.better_error", always(-0.1)),
     (PROPAGATED, "propagation.laplace_error", always({"float": "nan"})),
     (PROPAGATED, "propagation.certificate", always(-1.0)),
     (PROPAGATED, "propagation.passes", always(-1)),

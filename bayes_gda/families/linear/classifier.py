@@ -16,6 +16,7 @@ from bayes_gda.errors import StoreError
 from bayes_gda.families.linear import links, softmax_links
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.ep.sites import match
+from bayes_gda.families.linear.ep.softmax import leave_row_out
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -47,7 +48,7 @@ class RegressionClassifier(FittedModel):
     tau
         (S,) draws of a hierarchical prior's scale that go with `draws`; None if the scale is fixed.
     cavities
-        Whether `posterior` is that of expectation propagation, whose cavities leave a row out.
+        Whether `posterior` is a better Gaussian than Laplace's, whose cavities leave a row out.
     link
         How `posterior` becomes probabilities: `exact`, the link integrated, or `probit`, σ(μ/√(1 + πs²/8)) for two
         classes and the mean-field form of it for more.
@@ -105,7 +106,7 @@ class RegressionClassifier(FittedModel):
         if self.binary:
             log_link = links.log_expected_sigmoids if link == "exact" else links.log_probit_logistics
         else:
-            log_link = softmax_links.log_sobol if link == "exact" else softmax_links.log_mean_field
+            log_link = softmax_links.log_expected_softmax if link == "exact" else softmax_links.log_mean_field
 
         def write(rows: slice) -> None:
             out[rows] = log_link(*activations(self.features(X[rows])))
@@ -208,14 +209,23 @@ class RegressionClassifier(FittedModel):
         return np.asarray(np.abs(np.exp(exact) - np.exp(probit)).max(axis=1))
 
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
-        """Return log p(y=k | x_i, D₋ᵢ) and log p(y=k | x_i, D) (n, 2) by expectation propagation; None without it.
+        """Return log p(y=k | x_i, D₋ᵢ) and log p(y=k | x_i, D) (n, K) by a better Gaussian; None without it.
 
         The cavity of a row, N(a | μ_c, v_c) with v_c = v/(1 − vτ) and μ_c = v_c(μ/v − ν), is the posterior of its
-        activation given the other rows.
+        activation given the other rows. So it is for K classes with matrices in place of v and τ.
         """
         if not self.cavities or self.posterior is None:
             return None
-        activations, left, full = self.activations(self.posterior), np.empty((len(X), 2)), np.empty((len(X), 2))
+        activations, left, full = (self.activations(self.posterior), *np.empty((2, len(X), self.K)))
+
+        def write_softmax(rows: slice) -> None:
+            mean, cov = activations(self.features(X[rows]))
+            full[rows] = softmax_links.log_expected_softmax(mean, cov)
+            D = self.K - 1  # the last activation is 0, as the others are less it
+            without = leave_row_out(mean[:, :D], np.ascontiguousarray(cov[:, :D, :D]), y[rows], self.K)
+            mean, cov = np.zeros(mean.shape), np.zeros(cov.shape)
+            mean[:, :D], cov[:, :D, :D] = without
+            left[rows] = softmax_links.log_expected_softmax(mean, cov)
 
         def write(rows: slice) -> None:
             mu, v = activations(self.features(X[rows]))
@@ -225,7 +235,7 @@ class RegressionClassifier(FittedModel):
             left[rows] = links.log_expected_sigmoids(mu - v_c * site.slope, v_c)
             full[rows] = links.log_expected_sigmoids(mu, v)
 
-        for_blocks(write, len(X), len(self.features.names))
+        for_blocks(write if self.binary else write_softmax, len(X), len(self.features.names) * (self.K - 1))
         return left, full
 
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:
@@ -288,5 +298,5 @@ class RegressionClassifier(FittedModel):
             positive("tau", self.tau, error=StoreError)
         if self.certificate is not None and self.certificate.ep.mean.shape != (dim,):
             raise StoreError(f"`certificate` must be one of {dim} weights; got {self.certificate.ep.mean.shape}.")
-        if self.cavities and (self.posterior is None or not self.binary):
-            raise StoreError("`cavities` must be false but for a Gaussian posterior of logistic regression.")
+        if self.cavities and self.posterior is None:
+            raise StoreError("`cavities` must be false but for a Gaussian posterior.")

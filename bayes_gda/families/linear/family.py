@@ -23,6 +23,7 @@ from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity, draw_weights
 from bayes_gda.families.linear.ep.certificate import judge_laplace
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
+from bayes_gda.families.linear.ep.softmax_certificate import judge_softmax
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import (
     RegressionTarget,
@@ -257,13 +258,15 @@ class Linear(Family):
         return {"probit": predictor.gaussian(gaussian, "probit"), "laplace": predictor.gaussian(gaussian, "exact")}
 
     def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
-        """Return the Gaussian of expectation propagation, for logistic regression with a Gaussian prior, in memory."""
-        if not isinstance(self.target, LogisticTarget):
-            return None
+        """Return a better Gaussian under a Gaussian prior, in memory: by expectation propagation, or variational."""
         try:
-            return Propagated(*judge_laplace(self.target, gaussian))
+            if isinstance(self.target, LogisticTarget):
+                return Propagated(*judge_laplace(self.target, gaussian))
+            if isinstance(self.target, SoftmaxTarget):
+                return Propagated(*judge_softmax(self.target, gaussian))
         except ConvergenceError:
-            return None
+            pass
+        return None
 
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation."""
@@ -283,7 +286,7 @@ class Linear(Family):
         return super().from_gaussian(posterior, settings) if self.hierarchical else self._gaussian(posterior, settings)
 
     def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
-        """Return the model with the Gaussian of expectation propagation, which knows how to leave a row out."""
+        """Return the model with the better Gaussian, which knows how to leave a row out."""
         return self._gaussian(posterior, settings, cavities=True)
 
     def certified(self, model: FittedModel, better: Propagated) -> FittedModel:

@@ -18,6 +18,9 @@ from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Link
 
+# Columns of a product that stands for the covariances of several pairs of classes: enough for an efficient product.
+PAIRED_WIDTH = 128
+
 # From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
 type Activations = Callable[[Floats], tuple[Floats, Floats]]
 
@@ -30,19 +33,32 @@ def binary_activations(posterior: GaussianPosterior) -> Activations:
 
 
 def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class: bool = False) -> Activations:
-    """Return the function from rows of a design matrix to means (n, K) and covariances (n, K, K) of the activations."""
-    free = K - reference_class
+    """Return the function from rows of a design matrix to means (n, K) and covariances (n, K, K) of the activations.
+
+    All are less the activation of the last class, which changes no probability and spares its covariances.
+    """
+    free, D = K - reference_class, K - 1
     m = posterior.dim // free
     W, V = posterior.mean.reshape(free, m), posterior.covariance.reshape(free, m, free, m)
+    if not reference_class:
+        W = W[:D] - W[D]
+        V = V - V[D]
+        V = (V - V[:, :, D : D + 1])[:D, :, :D]
+    pairs = [(a, b) for a in range(D) for b in range(a + 1)]
+    # (m, pairs·m): one product for several pairs
+    side_by_side = np.ascontiguousarray(np.concatenate([V[a, :, b] for a, b in pairs], axis=1))
+    at_once = max(1, PAIRED_WIDTH // m)
 
     def moments(Phi: Floats) -> tuple[Floats, Floats]:
-        mean, covariance = np.zeros((len(Phi), K)), np.zeros((len(Phi), K, K))
-        mean[:, :free] = product(Phi, W.T)
-        for a in range(free):
-            for b in range(a + 1):
-                entry = np.einsum("nm,nm->n", product(Phi, V[a, :, b]), Phi)
-                covariance[:, a, b] = covariance[:, b, a] = entry
-        return mean, covariance
+        mean, covariance = np.zeros((K, len(Phi))), np.zeros((K, K, len(Phi)))
+        np.matmul(W, Phi.T, out=mean[:D])
+        for i in range(0, len(pairs), at_once):
+            some = pairs[i : i + at_once]
+            A = product(Phi, side_by_side[:, i * m : (i + len(some)) * m])
+            for j, (a, b) in enumerate(some):
+                np.einsum("nm,nm->n", A[:, j * m : (j + 1) * m], Phi, out=covariance[a, b])
+                covariance[b, a] = covariance[a, b]
+        return mean.T, covariance.transpose(2, 0, 1)
 
     return moments
 
@@ -103,11 +119,11 @@ class SoftmaxPredictor:
     reference_class: bool = False
 
     def gaussian(self, posterior: GaussianPosterior, link: Link) -> Floats:
-        """Return the average over 512 Sobol points in logit space, or for `probit` the mean-field form.
+        """Return the integral over the activations, or for `probit` the mean-field form.
 
         The latter treats every pair of classes by the binary probit formula.
         """
-        function = softmax_links.mean_field if link == "probit" else softmax_links.sobol
+        function = softmax_links.mean_field if link == "probit" else softmax_links.expected_softmax
         P = np.empty((len(self.Phi), self.K))
         activations = softmax_activations(posterior, self.K, reference_class=self.reference_class)
 

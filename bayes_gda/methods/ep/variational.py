@@ -26,6 +26,9 @@ TOLERANCE = 0.01
 VARIANCE_TOLERANCE = 5.0
 MAX_PASSES = 100
 FIRST_SHARE, LEAST_SHARE, ALL = 0.5, 0.05, 1.0
+# All of the first step is taken if it changes the mean by less than this, in standard deviations, and variances by less
+# than this share.
+SHORT = 0.2
 # A step of the mean is at most so long, root mean square: beyond, its quadratic model is a guess.
 LONGEST = 1.0
 # Numerical expectations may lower the bound by this share of its size though the step is right.
@@ -118,7 +121,7 @@ def _climb(
     site_pass: Pass, prior: Prior, start: GaussianPosterior, tolerance: float, max_passes: int
 ) -> GaussianPosterior:
     state = _State.at(site_pass, prior, start.mean, solve_triangular(start.chol_precision, np.eye(start.dim)).T)
-    share = FIRST_SHARE
+    share = ALL if max(state.length, state.change) < SHORT else FIRST_SHARE
     for passes in range(2, max_passes + 1):
         if state.length < tolerance and state.change < VARIANCE_TOLERANCE * tolerance:
             return _posterior(state, NewtonInfo(True, passes - 1, state.length))

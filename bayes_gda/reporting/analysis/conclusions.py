@@ -237,6 +237,7 @@ def judged(name: str, estimator: str, method: str, trust: Verdict, settings: Rep
         "mcmc": "This report uses MCMC.",
         "corrected": "This report uses the corrected posterior.",
         "ep": "This report uses expectation propagation.",
+        "variational": "This report uses the Gaussian variational approximation.",
     }.get(method, "")
     if trust.verdict == "corrected":
         step = f"{used} In Python, inference='auto' does the correction by itself."
@@ -252,7 +253,7 @@ def sampler(
     diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, Scorecard], settings: ReportSettings
 ) -> Conclusion:
     """Say whether the sampler converged for every model."""
-    approximate = [name for name, m in models.items() if m.method in ("laplace", "ep", "corrected")]
+    approximate = [name for name, m in models.items() if m.method in ("laplace", "ep", "variational", "corrected")]
     open_ = [n for n in approximate if models[n].fitted.weighing.verdict == "needs-mcmc"]
     ran = {name: d for name, d in diagnoses.items() if d is not None}
     return converged(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 PARAMETERS, ROWS = 6, 10
 PACKAGES = ("numpy", "scipy", "pandas", "arviz", "matplotlib", "pymc")
 # Evidence is held to the method that errs least, in this order.
-EVIDENCE = ("exact", "bridge", "corrected", "ep", "laplace")
+EVIDENCE = ("exact", "bridge", "corrected", "ep", "variational", "laplace")
 SAMPLER_COLUMNS = ("r_hat", "ess_bulk", "ess_tail", "mcse_mean")
 
 
@@ -116,7 +116,7 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "corrected_k": None if importance is None else importance.corrected_k,
         "corrected_ess_fraction": None if importance is None else importance.corrected_ess_fraction,
         "laplace_error": None if propagation is None else propagation.laplace_error,
-        "ep_error": None if propagation is None else propagation.ep_error,
+        "better_error": None if propagation is None else propagation.better_error,
         "reason": weighing.reason,
         "evidence": _evidence(model),
         "predictions": records(model.predictions, "method"),

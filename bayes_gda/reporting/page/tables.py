@@ -63,7 +63,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("method", "fitted by", "text", "what the predictions of this report rest on"),
         Column("verdict", "fast answer", "text", "verdict on Laplace's approximation"),
         Column("laplace_error", "error, Laplace", "f4", "estimated largest error of a probability on training rows"),
-        Column("ep_error", "error, EP", "f4", "the same of expectation propagation"),
+        Column("better_error", "error, better", "f4", "the same of the better Gaussian: ep or variational"),
         Column("pareto_k", "k̂", "f2", "of the approximation's own weights; good below 0.7"),
         Column("ess_fraction", "effective", "pct", "share of the approximation's draws that count"),
         Column("corrected_k", "k̂, corrected", "f2", "of the corrected posterior; reliable below 0.7"),

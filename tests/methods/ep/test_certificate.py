@@ -91,17 +91,17 @@ def test_the_bounds_hold(seed):
 
 
 def test_the_rule():
-    assert decide_outcome(0.005, 0.001, 0.01) == "trusted"  # .005 + .0015 + .00006
-    assert decide_outcome(0.005, 0.004, 0.01) == "corrected"  # EP: .006
-    assert decide_outcome(0.05, 0.001, 0.01) == "corrected"  # EP: .0015 + .00625
-    assert decide_outcome(0.35, 0.0, 0.05) == "needs-mcmc"  # EP: .0875
-    assert decide_outcome(0.0, 0.007, 0.01) == "needs-mcmc"
-    assert decide_outcome(np.nan, 0.0, 0.01) == "needs-mcmc"
-    assert decide_outcome(0.0, np.nan, 0.01) == "needs-mcmc"
+    assert decide_outcome(estimate_errors(0.005, 0.001), 0.01) == "trusted"  # .005 + .0015 + .00006
+    assert decide_outcome(estimate_errors(0.005, 0.004), 0.01) == "corrected"  # EP: .006
+    assert decide_outcome(estimate_errors(0.05, 0.001), 0.01) == "corrected"  # EP: .0015 + .00625
+    assert decide_outcome(estimate_errors(0.35, 0.0), 0.05) == "needs-mcmc"  # EP: .0875
+    assert decide_outcome(estimate_errors(0.0, 0.007), 0.01) == "needs-mcmc"
+    assert decide_outcome(estimate_errors(np.nan, 0.0), 0.01) == "needs-mcmc"
+    assert decide_outcome(estimate_errors(0.0, np.nan), 0.01) == "needs-mcmc"
 
 
 def test_estimates_grow_with_what_is_seen():
     gaps, certs = np.linspace(0, 0.5, 51), np.linspace(0, 0.1, 11)
-    estimates = np.array([[estimate_errors(gap, cert).ep for cert in certs] for gap in gaps])
+    estimates = np.array([[estimate_errors(gap, cert).better for cert in certs] for gap in gaps])
     assert (np.diff(estimates, axis=0) > 0).all()
     assert (np.diff(estimates, axis=1) > 0).all()

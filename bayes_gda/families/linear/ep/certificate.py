@@ -16,8 +16,10 @@ from bayes_gda.families.linear.links import probit_logistic
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import row_blocks, solve_triangular
 from bayes_gda.methods.ep.certificate import (
+    EP,
     Changes,
     Estimate,
+    Rule,
     estimate_errors,
     exact_changes,
     sketch_changes,
@@ -54,10 +56,13 @@ class Certificate(NamedTuple):
     cert
         max |p − p_EP|, p with the third cumulant or with the change of variance as well; a bound of it where that is
         negligible.
+    rule
+        How the errors are estimated from both.
     """
 
     shift: PredictionShift
     cert: float
+    rule: Rule = EP
 
     @property
     def gap(self) -> float:
@@ -66,8 +71,8 @@ class Certificate(NamedTuple):
 
     @property
     def estimate(self) -> Estimate[float]:
-        """Estimated largest errors of Laplace and EP."""
-        return estimate_errors(self.gap, self.cert)
+        """Estimated largest errors of Laplace and of the better Gaussian."""
+        return estimate_errors(self.gap, self.cert, rule=self.rule)
 
 
 class LogisticBeyond:

@@ -66,7 +66,7 @@ class RowCertificate:
             gap = np.maximum(gap, distance)
             skew = kappa3 * np.abs(third_change(mu + step, s2))
             cert = np.maximum(cert, skew + np.abs(expected_sigmoid(mu + step, changed) - p))
-        ep = estimate_errors(gap, cert, np.maximum(gap, self.gap)).ep
+        ep = estimate_errors(gap, cert, np.maximum(gap, self.gap)).better
         return np.minimum(here + ep, 1.0), np.minimum(ep, 1.0)
 
     def check_whole(self) -> None:

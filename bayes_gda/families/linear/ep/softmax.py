@@ -46,6 +46,8 @@ COARSE = tuple(
 WIDE = 4.0
 # e^{a − max} of all other classes together, at least: less is no probability.
 LEAST = 1e-300
+# A site may hold at most this share of the precision of its own activations.
+LARGEST_SHARE = 1 - 1e-6
 SOBOL_SEED = 0
 
 
@@ -115,7 +117,7 @@ class SoftmaxSites:
             for k in range(R):
                 for j in range(k + 1):
                     S[:, k, j] = S[:, j, k] = np.einsum("nm,nm->n", Phi @ V[k, :, j], Phi)
-            p, tau, log_p = self._expectations(Phi @ W.T, S, y)
+            p, tau, log_p = expectations(Phi @ W.T, S, y, self.target.K, self.points)
             tau *= c[:, None, None]
             gradient += (c[:, None] * ((y[:, None] == np.arange(R)) - p)).T @ Phi
             log_ratio += float(c @ log_p + 0.5 * np.vdot(tau, S))
@@ -131,17 +133,38 @@ class SoftmaxSites:
         c = self.target.sample_weight
         return np.ones(rows.stop - rows.start) if c is None else c[rows]
 
-    def _expectations(self, mu: Floats, S: Floats, y: Labels) -> tuple[Floats, Floats, Floats]:
-        """Return E p (b, R), E[diag p − ppᵀ] (b, R, R) and E log p_y (b,) for activations N(μ, S) of R classes."""
-        out = expand(mu, S, y, self.target.K)
-        few = out[4] <= FEW**2
-        for group, points in ((few, FEW_POINTS), (~few, self.points)):
-            some = np.flatnonzero(group & (out[3] > NARROW))
-            if len(some):
-                averages = average_over_points(mu[some], S[some], y[some], self.target.K, points)
-                for every, values in zip(out[:3], averages, strict=True):
-                    every[some] = values
-        return out[:3]
+
+def expectations(mu: Floats, S: Floats, y: Labels, K: int, most: int) -> tuple[Floats, Floats, Floats]:
+    """Return E p (b, R), E[diag p − ppᵀ] (b, R, R) and E log p_y (b,) for activations N(μ, S) of R of K classes.
+
+    `most` are the points where activations are wide.
+    """
+    out = expand(mu, S, y, K)
+    few = out[4] <= FEW**2
+    for group, points in ((few, FEW_POINTS), (~few, most)):
+        some = np.flatnonzero(group & (out[3] > NARROW))
+        if len(some):
+            averages = average_over_points(mu[some], S[some], y[some], K, points)
+            for every, values in zip(out[:3], averages, strict=True):
+                every[some] = values
+    return out[:3]
+
+
+def leave_row_out(mu: Floats, S: Floats, y: Labels, K: int) -> tuple[Floats, Floats]:
+    """Return the moments (b, R), (b, R, R) of the activations N(μ, S) of training rows once their sites are taken out.
+
+    S_c = (S⁻¹ − τ)⁻¹ and μ_c = μ − S_c(y − E p): the other sites stay as they are.
+    """
+    R = mu.shape[1]
+    p, tau, _ = expectations(mu, S, y, K, POINTS)
+    scale = np.trace(S, axis1=1, axis2=2)[:, None, None]
+    L = np.linalg.cholesky(S + (1e-10 * scale + 1e-300) * np.eye(R))
+    # S_c = L(I − LᵀτL)⁻¹Lᵀ; the sum of all sites and the prior is S⁻¹, so that LᵀτL is below I but for rounding.
+    values, vectors = np.linalg.eigh(L.swapaxes(1, 2) @ tau @ L)
+    B = (L @ vectors) / np.sqrt(1 - np.minimum(values, LARGEST_SHARE))[:, None, :]
+    S_c = B @ B.swapaxes(1, 2)
+    slope = (y[:, None] == np.arange(R)) - p
+    return mu - np.einsum("nkj,nj->nk", S_c, slope), S_c
 
 
 def expand(mu: Floats, S: Floats, y: Labels, K: int) -> tuple[Floats, Floats, Floats, Floats, Floats]:
@@ -190,7 +213,8 @@ def average_over_points(mu: Floats, S: Floats, y: Labels, K: int, Q: int) -> tup
     L = np.linalg.cholesky(S)
     root = np.linalg.inv(L)  # S⁻¹ = rootᵀ root
     variance = 1 / np.einsum("njk,njk->nk", root, root)  # of a_k given the others: 1/(S⁻¹)_kk
-    z = _normal_points(R, Q)
+    z = normal_points(R, Q)
+    Q = z.shape[1]
     p, pairs, log_p = np.empty((b, R)), np.empty((b, R, K)), np.empty(b)
     for some in row_blocks(b, K * Q):
         a = np.zeros((some.stop - some.start, K, Q))
@@ -246,8 +270,12 @@ def _sigmoid_moments(x: Floats, v: Floats) -> tuple[Floats, Floats]:
 
 
 @lru_cache(maxsize=8)
-def _normal_points(dimension: int, points: int) -> Floats:
-    """Fixed points (dimension, points), half mirror images of the others, with N(0, I)'s moments to order 3."""
+def normal_points(dimension: int, points: int) -> Floats:
+    """Fixed points (dimension, points), half mirror images of the others, with N(0, I)'s moments to order 3.
+
+    At least four times as many as dimensions: fewer do not have such moments.
+    """
+    points = max(points, 1 << (4 * dimension - 1).bit_length())
     half = ndtri(qmc.Sobol(dimension, scramble=True, rng=SOBOL_SEED).random(points // 2).T)
     # LLᵀ their second moments, L⁻¹z has none but 1: quadratic functions are integrated exactly.
     half = solve_triangular(np.linalg.cholesky(2 * half @ half.T / points), half)

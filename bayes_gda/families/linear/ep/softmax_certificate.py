@@ -1,0 +1,114 @@
+"""How far the probabilities of Laplace and of the variational Gaussian are off for softmax regression."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bayes_gda.checks import Floats
+from bayes_gda.families.linear import softmax_links
+from bayes_gda.families.linear.ep.certificate import Certificate
+from bayes_gda.families.linear.ep.softmax import softmax_variational
+from bayes_gda.families.linear.ep.softmax_beyond import SoftmaxBeyond
+from bayes_gda.families.linear.predictors import softmax_activations
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.linalg import for_blocks
+from bayes_gda.methods.ep.certificate import VARIATIONAL
+from bayes_gda.methods.ep.propagation import blas_threads
+from bayes_gda.methods.laplace import GaussianPosterior
+from bayes_gda.methods.verdict import PredictionShift, Propagation
+
+# Rows for which what is left out is summed: those with the widest activations among likely classes, and as many again
+# evenly spaced.
+JUDGED = 8
+# Numbers of a row in a block, over K²: fewer rows at once would pay for calls.
+BLOCK_WIDTH = 1
+# Rows, spread over all, for which the links are compared.
+LINKED = 2000
+# Variance of a difference of activations up to which the first order serves where two Gaussians are compared.
+SIMILAR = 0.15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """What is seen of every row, (n,) each but `link`.
+
+    Parameters
+    ----------
+    change
+        max_k |p_Laplace − p_variational|.
+    flips
+        Whether the most probable class changes.
+    size
+        Σ p(1 − p) v^{3/2}, v the largest variance of a difference of two activations: how much skewness may matter.
+    link
+        max_k of the mean-field link against the integrated one, under Laplace's Gaussian, of some rows.
+    """
+
+    change: Floats
+    flips: Floats
+    size: Floats
+    link: Floats
+
+    def shift(self) -> PredictionShift:
+        """Return the largest changes, and the 95 % quantiles."""
+        (gap, typical), (link, link_typical) = (
+            (float(x.max()), float(np.quantile(x, 0.95))) for x in (self.change, self.link)
+        )
+        n = len(self.change)
+        return PredictionShift(gap, typical, gap, typical, link, link_typical, float(self.flips.mean()), 0.0, rows=n)
+
+
+def survey(laplace: GaussianPosterior, better: GaussianPosterior, target: SoftmaxTarget, Phi: Floats) -> Survey:
+    """Compare the probabilities of two Gaussians for rows Phi (n, m)."""
+    K, out = target.K, np.empty((3, len(Phi)))
+    both = [softmax_activations(gaussian, K, reference_class=target.reference) for gaussian in (laplace, better)]
+
+    def write(rows: slice) -> None:
+        moments, (mean, cov) = (activations(Phi[rows]) for activations in both)
+        fast, p = (softmax_links.expected_softmax(*x, first_order=SIMILAR) for x in (moments, (mean, cov)))
+        out[0, rows] = np.abs(fast - p).max(axis=1)
+        out[1, rows] = fast.argmax(axis=1) != p.argmax(axis=1)
+        width = np.einsum("nkk->nk", cov).max(axis=1)
+        out[2, rows] = (p * (1 - p)).sum(axis=1) * width**1.5
+
+    for_blocks(write, len(Phi), max(Phi.shape[1] * 2, BLOCK_WIDTH * K * K))
+    some = np.ascontiguousarray(Phi[np.linspace(0, len(Phi) - 1, min(len(Phi), LINKED)).astype(int)])
+    moments = both[0](some)
+    link = np.abs(softmax_links.mean_field(*moments) - softmax_links.expected_softmax(*moments)).max(axis=1)
+    return Survey(out[0], out[1], out[2], link)
+
+
+def certify(laplace: GaussianPosterior, beyond: SoftmaxBeyond, rows: Floats, seen: Survey) -> Certificate:
+    """Return the certificate of rows (k, m) of the design matrix from the survey of them.
+
+    The distance of Laplace to the variational Gaussian is taken over all of them, what that leaves out over the most
+    exposed and some others.
+    """
+    with blas_threads(laplace.dim):
+        chosen = np.arange(len(rows))
+        if len(rows) > 2 * JUDGED:
+            exposed = np.argpartition(seen.size, -JUDGED)[-JUDGED:]
+            chosen = np.union1d(exposed, np.linspace(0, len(rows) - 1, JUDGED).astype(int))
+        skewed, widened = beyond.changes(rows[chosen])
+    cert = np.maximum(np.abs(skewed), np.abs(skewed + widened)).max(initial=0.0)
+    return Certificate(seen.shift(), float(cert), VARIATIONAL)
+
+
+def judge_softmax(target: SoftmaxTarget, laplace: GaussianPosterior) -> tuple[GaussianPosterior, Propagation]:
+    """Return the variational Gaussian, and what it and its certificate say of Laplace's on the training rows.
+
+    `ConvergenceError` if the passes do not settle.
+    """
+    posterior = softmax_variational(target, laplace)
+    seen = survey(laplace, posterior, target, target.Phi)
+    beyond = SoftmaxBeyond(posterior, target, seen.size)
+    found, change = certify(laplace, beyond, target.Phi, seen), beyond.evidence_change
+    return posterior, Propagation(
+        replace(found.shift, which="training"),
+        found.cert,
+        *found.estimate,
+        log_evidence=float(posterior.log_evidence + change),
+        log_evidence_error=change,
+        passes=posterior.info.n_iter,
+        method="variational",
+    )
