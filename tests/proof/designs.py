@@ -7,6 +7,8 @@ from bayes_gda.checks import Floats
 # New and far rows that are judged, and at most as many training rows; far ones are so much farther from the centre.
 JUDGED = 300
 FAR = 3.0
+# A verdict is false if the true error exceeds the tolerance by more than so many standard errors of the truth.
+NOISE = 3.5
 
 
 def design(kind: str, N: int, d: int, rng: np.random.Generator) -> Floats:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from proof.designs import FAR, JUDGED, design, largest
+from proof.designs import FAR, JUDGED, NOISE, design, largest
 from proof.split_hmc import sample_truth
 from scipy.special import softmax
 
@@ -12,6 +12,7 @@ from bayes_gda.errors import ConvergenceError
 from bayes_gda.families.linear.ep.softmax import softmax_variational
 from bayes_gda.families.linear.ep.softmax_beyond import SoftmaxBeyond
 from bayes_gda.families.linear.ep.softmax_certificate import certify, survey
+from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
@@ -64,6 +65,11 @@ def judge_softmax_case(seed: int, seconds: float) -> dict[str, Any]:
     predictor = SoftmaxPredictor(rows, target.K, target.reference)
     p_laplace, p_better = (predictor.gaussian(gaussian, "exact") for gaussian in (laplace, posterior))
     record |= {"converged": True, "passes": posterior.info.n_iter, "acceptance": truth.acceptance}
+    error, noise = np.abs(p_better - truth.p).max(axis=1), truth.error.max(axis=1)
+    certificate = SoftmaxRowCertificate(
+        laplace, posterior, beyond.covariance_root, seen.shift().largest, target.K, target.reference
+    )
+    estimates = np.maximum(certificate.errors(rows)[1], 1e-6)
     groups = {"training": training, "new": new, "far": far}
     stop = 0
     for group, some in groups.items():
@@ -77,5 +83,6 @@ def judge_softmax_case(seed: int, seconds: float) -> dict[str, Any]:
             "noise": largest(truth.error, part),
             "gap": found.gap,
             "cert": found.cert,
+            "row_ratio": float((np.maximum(error[part] - NOISE * noise[part], 0) / estimates[part]).max()),
         }
     return record

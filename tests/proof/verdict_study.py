@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from proof.designs import FAR, JUDGED, design, largest
+from proof.designs import FAR, JUDGED, NOISE, design, largest
 from proof.softmax_cases import judge_softmax_case
 from proof.split_hmc import sample_truth
 from scipy.special import expit
@@ -38,7 +38,6 @@ from bayes_gda.priors import Normal
 # Sizes that a core does in seconds; larger ones are for a machine of one's own.
 ROWS, FEATURES = (15, 3000), (1, 100)
 KINDS = ("gauss", "t3", "binary", "corr", "rare")
-NOISE = 3.5
 # Chains that refuse more than half of their trajectories may be stuck: no truth.
 ACCEPTED = 0.5
 TOLERANCES = (0.01, 0.02, 0.05)

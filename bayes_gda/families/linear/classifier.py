@@ -17,6 +17,7 @@ from bayes_gda.families.linear import links, softmax_links
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.ep.sites import match
 from bayes_gda.families.linear.ep.softmax import leave_row_out
+from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -65,7 +66,7 @@ class RegressionClassifier(FittedModel):
     draws: Floats | None = None
     tau: Floats | None = None
     cavities: bool = False
-    certificate: RowCertificate | None = None
+    certificate: RowCertificate | SoftmaxRowCertificate | None = None
     link: Link = "exact"
 
     def __post_init__(self) -> None:
@@ -296,7 +297,7 @@ class RegressionClassifier(FittedModel):
             if self.draws is None or self.tau.shape != (len(self.draws),):
                 raise StoreError("`tau` must have one entry for each draw of the weights.")
             positive("tau", self.tau, error=StoreError)
-        if self.certificate is not None and self.certificate.ep.mean.shape != (dim,):
-            raise StoreError(f"`certificate` must be one of {dim} weights; got {self.certificate.ep.mean.shape}.")
+        if self.certificate is not None and self.certificate.better.mean.shape != (dim,):
+            raise StoreError(f"`certificate` must be one of {dim} weights; got {self.certificate.better.mean.shape}.")
         if self.cavities and self.posterior is None:
             raise StoreError("`cavities` must be false but for a Gaussian posterior.")

@@ -24,6 +24,7 @@ from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDens
 from bayes_gda.families.linear.ep.certificate import judge_laplace
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.ep.softmax_certificate import judge_softmax
+from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import (
     RegressionTarget,
@@ -77,7 +78,15 @@ class Linear(Family):
     estimator = "BayesianLogisticRegression"
     other_prior = "prior_scale=5.0"
     verdict_rows = 2000
-    stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior, RowCertificate)
+    stored = (
+        RegressionClassifier,
+        FeatureMap,
+        Normal,
+        HierarchicalScale,
+        GaussianPosterior,
+        RowCertificate,
+        SoftmaxRowCertificate,
+    )
     binary: ClassVar[bool]
 
     def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
@@ -260,13 +269,11 @@ class Linear(Family):
     def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
         """Return a better Gaussian under a Gaussian prior, in memory: by expectation propagation, or variational."""
         try:
-            if isinstance(self.target, LogisticTarget):
-                return Propagated(*judge_laplace(self.target, gaussian))
-            if isinstance(self.target, SoftmaxTarget):
-                return Propagated(*judge_softmax(self.target, gaussian))
+            if isinstance(target := self.target, SoftmaxTarget):
+                return Propagated(*judge_softmax(target, gaussian))
+            return Propagated(*judge_laplace(target, gaussian)) if isinstance(target, LogisticTarget) else None
         except ConvergenceError:
-            pass
-        return None
+            return None
 
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation."""

@@ -40,6 +40,9 @@ SOBOL_SEED = 0
 HERMITE = ((0.25, 3), (0.6, 5), (1.2, 7), (2.4, 9), (5.0, 13))
 # The same for the expansion of more classes.
 NARROW = 0.25
+# Sobol points beyond, up to each variance. Of ten classes the largest error over 60 rows was 6e-4 with 512 points
+# at sd .7, and with 2048 points 1.4e-3 at sd 1.5, 6e-3 at sd 4, where 512 points would err by .012.
+WIDE = ((1.0, SOBOL_POINTS), (4.0, 2048), (np.inf, 4096))
 
 
 def extended_probit(mean: Floats, cov: Floats) -> Floats:
@@ -107,9 +110,12 @@ def log_expected_softmax(mean: Floats, cov: Floats, *, first_order: float = 0.0)
             whole = slice(None) if len(some) == n else some
             out[:, whole] = _in_logs(mean[whole].T, C[:, :, whole], rule)
         below[:] = limit
-    wide = np.flatnonzero(~(width <= rules[-1][0]))
-    if len(wide):
-        out[:, wide] = log_sobol(mean[wide], cov[wide]).T
+    least = rules[-1][0]
+    for limit, points in WIDE:
+        wide = np.flatnonzero((width > least) & ~(width > limit))
+        if len(wide):
+            out[:, wide] = log_sobol(mean[wide], cov[wide], points=points).T
+        least = max(limit, least)
     return out.T
 
 

@@ -33,7 +33,7 @@ class RowCertificate:
 
     Parameters
     ----------
-    laplace, ep
+    laplace, better
         The Gaussians of Laplace and of expectation propagation.
     covariance_change
         (m, m) ΔV, what EP leaves out of the covariance.
@@ -44,7 +44,7 @@ class RowCertificate:
     """
 
     laplace: GaussianPosterior
-    ep: GaussianPosterior
+    better: GaussianPosterior
     covariance_change: Floats
     third: Floats
     gap: float
@@ -52,7 +52,7 @@ class RowCertificate:
     def errors(self, Phi: Floats) -> tuple[Floats, Floats]:
         """Return the estimated errors (n,) of Laplace's and EP's probabilities for rows of a design matrix (n, m)."""
         mu_laplace, s2_laplace = binary_activations(self.laplace)(Phi)
-        mu, s2 = binary_activations(self.ep)(Phi)
+        mu, s2 = binary_activations(self.better)(Phi)
         change, Q = (np.einsum("ij,ij->i", Phi @ A, Phi) for A in (self.covariance_change, self.third))
         changed = np.maximum(s2 + change, LEAST_VARIANCE * s2)
         kappa3 = s2 * np.sqrt(np.maximum(Q, 0.0))
@@ -71,7 +71,7 @@ class RowCertificate:
 
     def check_whole(self) -> None:
         """Raise `StoreError` unless the parts of a certificate from a file fit each other."""
-        m = self.ep.dim
+        m = self.better.dim
         if self.laplace.dim != m or self.covariance_change.shape != (m, m) or self.third.shape != (m, m):
             raise StoreError(f"`certificate` must hold two Gaussians of {m} weights and two matrices ({m}, {m}).")
         finite("covariance_change", self.covariance_change, error=StoreError)

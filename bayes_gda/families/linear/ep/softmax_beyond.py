@@ -36,7 +36,7 @@ SUMMED_ROWS = 1000
 PAIRS = 32
 # T is averaged over points of a row's activations where the variance of a difference of them exceeds WIDE; elsewhere it
 # is taken at their mean. So many points are shared out among the rows, other ones for each, at most MOST to one.
-POINTS, MOST, SPREAD, WIDE = 4096, 32, 1024, 0.1
+POINTS, MOST, SPREAD, WIDE = 4096, 512, 1024, 0.1
 # Points (half mirror images) over a judged row's activations, for each dimension of them, and at least.
 JUDGED_POINTS, LEAST_POINTS = 12, 64
 

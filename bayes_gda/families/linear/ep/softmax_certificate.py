@@ -9,6 +9,7 @@ from bayes_gda.families.linear import softmax_links
 from bayes_gda.families.linear.ep.certificate import Certificate
 from bayes_gda.families.linear.ep.softmax import softmax_variational
 from bayes_gda.families.linear.ep.softmax_beyond import SoftmaxBeyond
+from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.predictors import softmax_activations
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.linalg import for_blocks
@@ -94,8 +95,10 @@ def certify(laplace: GaussianPosterior, beyond: SoftmaxBeyond, rows: Floats, see
     return Certificate(seen.shift(), float(cert), VARIATIONAL)
 
 
-def judge_softmax(target: SoftmaxTarget, laplace: GaussianPosterior) -> tuple[GaussianPosterior, Propagation]:
-    """Return the variational Gaussian, and what it and its certificate say of Laplace's on the training rows.
+def judge_softmax(
+    target: SoftmaxTarget, laplace: GaussianPosterior
+) -> tuple[GaussianPosterior, Propagation, SoftmaxRowCertificate]:
+    """Return the variational Gaussian, what it says of Laplace's on the training rows, and a certificate for new rows.
 
     `ConvergenceError` if the passes do not settle.
     """
@@ -103,7 +106,7 @@ def judge_softmax(target: SoftmaxTarget, laplace: GaussianPosterior) -> tuple[Ga
     seen = survey(laplace, posterior, target, target.Phi)
     beyond = SoftmaxBeyond(posterior, target, seen.size)
     found, change = certify(laplace, beyond, target.Phi, seen), beyond.evidence_change
-    return posterior, Propagation(
+    evidence = Propagation(
         replace(found.shift, which="training"),
         found.cert,
         *found.estimate,
@@ -112,3 +115,5 @@ def judge_softmax(target: SoftmaxTarget, laplace: GaussianPosterior) -> tuple[Ga
         passes=posterior.info.n_iter,
         method="variational",
     )
+    rows = SoftmaxRowCertificate(laplace, posterior, beyond.covariance_root, found.gap, target.K, target.reference)
+    return posterior, evidence, rows

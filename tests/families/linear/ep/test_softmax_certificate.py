@@ -119,7 +119,7 @@ def test_the_estimate_covers_the_error(reference):
     """Against long sampling; Laplace's error is far larger."""
     target = simulated(150, 4, 4, seed=5, reference=reference)
     laplace = regression_laplace(target)
-    posterior, found = judge_softmax(target, laplace)
+    posterior, found, rows_judged = judge_softmax(target, laplace)
     rows = target.Phi[:100]
     truth = sample_truth(target, posterior, rows, seconds=1.5, chains=64, rounds=1)
     predictor = SoftmaxPredictor(rows, 4, reference)
@@ -128,6 +128,9 @@ def test_the_estimate_covers_the_error(reference):
     assert better < found.better_error + noise
     assert fast < found.laplace_error + noise
     assert better < 0.3 * fast
+    errors = rows_judged.errors(rows)
+    assert (np.abs(predictor.gaussian(posterior, "exact") - truth.p).max(axis=1) < errors[1] + noise).all()
+    assert (np.abs(predictor.gaussian(laplace, "exact") - truth.p).max(axis=1) < errors[0] + noise).all()
     assert found.method == "variational"
 
 
