@@ -26,13 +26,8 @@ from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.ep.softmax_certificate import judge_softmax
 from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
-from bayes_gda.families.linear.mode import (
-    RegressionTarget,
-    empirical_bayes,
-    regression_laplace,
-    state_prior,
-    with_prior_scale,
-)
+from bayes_gda.families.linear.mode import RegressionTarget, empirical_bayes, regression_laplace, state_prior
+from bayes_gda.families.linear.mode import with_prior_scale as with_scale
 from bayes_gda.families.linear.online import FilteredTarget
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
@@ -365,8 +360,8 @@ class Linear(Family):
         """Return the family with the slopes' scale that maximises the Laplace evidence."""
         assert isinstance(self.prior, Normal)
         target = self.target_under(self.prior)
-        scale, _ = empirical_bayes(lambda s: with_prior_scale(target, s), names=self.weight_names)
-        return replace(self, prior=with_prior_scale(target, scale).prior)
+        scale, _ = empirical_bayes(lambda s: with_scale(target, s), names=self.weight_names)
+        return replace(self, prior=with_scale(target, scale).prior)
 
     def require_gaussian_prior(self) -> None:
         """Raise unless the prior is Gaussian and proper, as rows in batches need it."""
