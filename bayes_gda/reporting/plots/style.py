@@ -4,6 +4,7 @@ Every plot function is wrapped in `styled`, so that figures are the same whateve
 Figures are made without pyplot: nothing is shown, and none of them is kept alive by matplotlib.
 """
 
+import base64
 import io
 import os
 import re
@@ -56,6 +57,7 @@ NAME = 24  # characters of a name; twelve classes then fit into a legend, and a 
 MARKS = 2  # accents on one letter; more of them climb out of the figure
 MOST_LEGEND = 15  # entries: twelve classes and a few lines
 MANY_POINTS = 1000  # artists beyond which an SVG holds a bitmap of them in place of each
+PALETTE = 64  # colours of a bitmap: points of some classes, their edges and shades
 RASTER_DPI = 200  # of such bitmaps and of PNG files: sharp in print at page width
 
 STYLE: dict[str, Any] = {
@@ -177,7 +179,7 @@ def _shrink_svg(svg: bytes) -> bytes:
     """Return a smaller SVG that looks the same: coordinates are rounded to hundredths of a point.
 
     Only outlines and positions are rounded, not the factors in transforms. Comments and the white space between
-    elements are removed. Consecutive marks of the same style share one `style` attribute.
+    elements are removed. Consecutive marks of the same style share one `style` attribute. Bitmaps have a palette.
     """
 
     def shorten(match: re.Match[bytes]) -> bytes:
@@ -189,10 +191,22 @@ def _shrink_svg(svg: bytes) -> bytes:
             return match[0]
         return b"<g" + match["look"] + b">" + match[0].replace(match["look"], b"") + b"</g>"
 
+    svg = re.sub(rb'(?<="data:image/png;base64,)[^"]*', _shrink_png, svg)
     svg = re.sub(rb'(\s(?:d|x|y|points)=")([^"]*)"', shorten, svg)
     svg = re.sub(rb">\s+<", b"><", re.sub(rb"<!--.*?-->", b"", svg, flags=re.DOTALL))
     mark = rb'<use(?: (?:xlink:href|x|y)="[^"]*")+'
     return re.sub(mark + rb'(?P<look> style="[^"]*")/>(?:' + mark + rb"(?P=look)/>)+", share, svg)
+
+
+def _shrink_png(match: re.Match[bytes]) -> bytes:
+    """Return a bitmap in base 64 with as few bytes: a palette of PALETTE colours, unless that is larger."""
+    from PIL import Image
+
+    given = base64.b64decode(match[0])
+    picture = Image.open(io.BytesIO(given)).convert("RGBA").quantize(PALETTE, method=Image.Quantize.FASTOCTREE)
+    buffer = io.BytesIO()
+    picture.save(buffer, format="png", optimize=True)
+    return base64.b64encode(min(given, buffer.getvalue(), key=len))
 
 
 # ── Names ───────────────────────────────────────────────────────────────────────────────────────────────────────────
