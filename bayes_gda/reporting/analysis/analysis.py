@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.quality import inspect_table
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, attempt
 from bayes_gda.evaluation.calibration import log_score_rows, paired_difference
@@ -26,6 +25,7 @@ from bayes_gda.methods.ladder import fit_every
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.reporting.analysis.detail import Detail, look_closer, numbered
 from bayes_gda.reporting.analysis.placement import Placement, place
+from bayes_gda.reporting.analysis.quality import inspect_table
 from bayes_gda.reporting.analysis.settings import Clock, ReportSettings, split
 from bayes_gda.reporting.analysis.soundness import Remark, remarks
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bayes_gda.data.quality import Finding, Kind
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.assumptions import Assumptions, Check
+from bayes_gda.reporting.analysis.quality import Finding, Kind
 from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent
 
 # Family-wise level at which an assumption is rejected.

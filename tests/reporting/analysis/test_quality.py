@@ -5,8 +5,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from bayes_gda.data.examples import load_example
-from bayes_gda.data.quality import inspect_table
 from bayes_gda.data.table import Dataset
+from bayes_gda.reporting.analysis.quality import inspect_table
 
 
 def table(n=60, K=2, seed=0, **columns):
