@@ -67,7 +67,9 @@ def exact(simulation: Simulation, size: int, seed: int) -> Posterior:
     found = simulation.family.exact()
     assert found is not None
     model: Any = found.model
-    return Posterior("drawn", model.posterior.draw(size, random_seed=seed))
+    source = model.posterior if hasattr(model, "posterior") else None
+    drawn = model.draw_variables(size, random_seed=seed) if source is None else source.draw(size, random_seed=seed)
+    return Posterior("drawn", drawn)
 
 
 def laplace(simulation: Simulation, size: int, seed: int) -> Posterior:

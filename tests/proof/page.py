@@ -1,4 +1,4 @@
-"""The page of the proof, reports/proof/index.html: from sbc.json, verdict.json and calibration.json, as are there.
+"""The page of the proof, reports/proof/index.html: from sbc.json, verdict.json, mixed.json and calibration.json.
 
 `python -m proof.page [FOLDER]` writes it. The same numbers make the same page.
 """
@@ -39,21 +39,23 @@ def write_page(folder: Path = FOLDER) -> Path:
     """Write the page from the numbers in a folder; a part without numbers is left out."""
     page = folder / PAGE
     draft = page.with_suffix(".tmp")
-    parts = _calibration(folder / "calibration.json"), _verdict(folder / "verdict.json")
+    parts = _calibration(folder / "calibration.json"), _verdict(folder / "verdict.json"), _mixed(folder / "mixed.json")
     draft.write_text(render(_read(folder / "sbc.json"), *parts), encoding="utf-8")
     draft.replace(page)
     return page
 
 
-def render(sbc: Mapping[str, Any] | None, calibration: str | None = None, verdict: str | None = None) -> str:
+def render(
+    sbc: Mapping[str, Any] | None, calibration: str | None = None, verdict: str | None = None, mixed: str | None = None
+) -> str:
     """Return the page.
 
     Parameters
     ----------
     sbc
         The numbers of `proof.sbc`, or None.
-    calibration, verdict
-        The sections on real data and on the verdicts as HTML, or None.
+    calibration, verdict, mixed
+        The sections on real data, on the verdicts and on tables with columns of any type as HTML, or None.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -64,7 +66,7 @@ def render(sbc: Mapping[str, Any] | None, calibration: str | None = None, verdic
     shown = {} if sbc is None else _content(sbc)
     sections = {
         name: None if html is None else Markup(html)
-        for name, html in (("calibration", calibration), ("verdict", verdict))
+        for name, html in (("calibration", calibration), ("verdict", verdict), ("mixed", mixed))
     }
     template = environment.get_template("page.html.jinja")
     return template.render(sbc=sbc, **sections, css=css, colors=COLORS, dark=DARK, **shown)
@@ -88,6 +90,15 @@ def _verdict(path: Path) -> str | None:
     if data is None:
         return None
     from proof.verdict_section import section
+
+    return section(data)
+
+
+def _mixed(path: Path) -> str | None:
+    data = _read(path)
+    if data is None:
+        return None
+    from proof.mixed_section import section
 
     return section(data)
 

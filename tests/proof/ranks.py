@@ -13,6 +13,7 @@ from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
 from bayes_gda.families.gaussian.predictive import log_joint_per_draw
+from bayes_gda.families.mixed.family import Mixed
 
 # The groups of quantities, in the order in which they are shown.
 GROUPS = ("parameters", "probabilities", "log likelihood")
@@ -36,7 +37,7 @@ def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[
                 continue  # the same number as below the diagonal
             label = f"{name}[{','.join(map(str, index))}]" if index else name
             out[label] = values[(slice(None), *index)]
-    odds = _log_odds(variables, simulation.new_rows)
+    odds = _log_odds(simulation, variables)
     for i, k in np.ndindex(odds.shape[1:]):
         if k > 0 or odds.shape[2] > 2:  # of two classes, one says it all
             out[f"p(y={k} | x{i + 1})"] = odds[:, i, k]
@@ -67,9 +68,12 @@ def ranks(truth: Mapping[str, Floats], draws: Mapping[str, Floats], rng: np.rand
     return out
 
 
-def _log_odds(variables: Mapping[str, Floats], rows: Floats) -> Floats:
+def _log_odds(simulation: Simulation, variables: Mapping[str, Floats]) -> Floats:
     """Return log p_k − log(1 − p_k) of p(y=k | x, θ) (S, n, K): it ranks as p_k does, and does not tie at 0 or 1."""
-    if "w" not in variables:
+    rows = simulation.new_rows
+    if isinstance(simulation.family, Mixed):
+        a = simulation.family.exact().model.log_terms(variables, rows)
+    elif "w" not in variables:
         a = log_joint_per_draw(variables, rows)
     else:
         a = variables["w"] @ rows.T  # (S, n) for two classes, else (S, K, n)

@@ -6,6 +6,7 @@ Each model has one fixed prior and one fixed size of data, small enough for Lapl
     the same, LKJ      π ~ Dirichlet(5): with one row in a class this prior has no mode, and no sampler is at ease
     lda-10, lda-wide   d = 10, with 40 rows and with 8: fewer rows than features
     lda-gaps …         a quarter of all values missing completely at random
+    mixed              40 rows of six columns, each of another type, a tenth of the values missing; K = 2
     regressions        40 rows, d = 2, the package's default prior on standardised features; d = 10, with 40 rows and 8
     hierarchical       τ ~ N⁺(0, 2.5²), slopes ~ N(0, τ²); d = 4
     logistic-eb, rda   the prior's scale is estimated from the same data (empirical Bayes), while θ was drawn with a
@@ -33,9 +34,11 @@ from bayes_gda.families.gaussian.continuum import DIAGONAL, POOLING
 from bayes_gda.families.gaussian.family import LDA, QDA, RDA, Gaussian, Naive
 from bayes_gda.families.gaussian.gaps.predictive import log_joint_observed_per_draw
 from bayes_gda.families.linear.family import Logistic, Softmax
+from bayes_gda.families.mixed.family import Mixed
 from bayes_gda.methods.density import Density
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, HierarchicalScale, Normal
 from bayes_gda.priors.distributions import DEFAULT_KAPPA
+from bayes_gda.priors.mixed import ColumnPrior, MixedPrior
 
 N_ROWS = 40
 # Fewer rows than the ten features.
@@ -84,7 +87,7 @@ class Simulation:
 
     def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
         """Return the log likelihood (S,) of all rows, of what was observed of them, at values of the parameters."""
-        if self.density is not None and not np.isnan(self.data.X).any():
+        if self.density is not None and (isinstance(self.family, Mixed) or not np.isnan(self.data.X).any()):
             return self.density.log_likelihood(variables, self.data).sum(axis=1)
         log_joint = log_joint_observed_per_draw(variables, self.data.X)
         return np.asarray(log_joint[:, np.arange(self.data.n), self.data.y].sum(axis=1))
@@ -263,6 +266,68 @@ class RegressionModel:
         return Simulation(theta | {"w": w if binary else w[None]}, data, family, new, family.density)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MixedModel:
+    """Columns of six types, independent within a class, a tenth of their values missing."""
+
+    K: int = 2
+    rows: int = N_ROWS
+    methods: tuple[str, ...] = ("exact", "laplace", "corrected", "mcmc")
+
+    @property
+    def setting(self) -> str:
+        """Prior and size in one line."""
+        words = ", ".join(column.distribution for column in _MIXED.columns)
+        return f"{words}; π ~ Dir(2); {self.rows} rows, {self.K} classes, 10 % of the values missing"
+
+    def draw(self, rng: np.random.Generator) -> Simulation:
+        """Draw the parameters from the prior, classes from π, and each column given its own."""
+        K, n = self.K, self.rows
+        n0, c0, g0, b0 = (_MIXED.columns[j].numbers for j in (0, 2, 3, 4))
+        sigma2 = n0[3] / rng.gamma(n0[2], size=K)
+        r = np.exp(g0[2] + g0[3] * rng.standard_normal(K))
+        shape = np.exp(b0[2] + b0[3] * rng.standard_normal(K))
+        theta = {
+            "pi": rng.dirichlet(np.full(K, 2.0)),
+            "mu": n0[0] + np.sqrt(sigma2 / n0[1]) * rng.standard_normal(K),
+            "sigma2": sigma2,
+            "theta": rng.dirichlet(_MIXED.columns[1].numbers, size=K),
+            "rate": rng.gamma(c0[0], size=K) * c0[1] / c0[0],
+            "size": r,
+            "success_share": rng.beta(1 + g0[0] * r / g0[1], g0[0]),
+            "gamma_shape": shape,
+            "gamma_mean": b0[0] * b0[1] / rng.gamma(b0[0], size=K),
+            "p": rng.beta(*_MIXED.columns[5].numbers, size=K),
+        }
+        y = rng.choice(K, size=n, p=theta["pi"])
+        X = np.column_stack(
+            [
+                theta["mu"][y] + np.sqrt(theta["sigma2"][y]) * rng.standard_normal(n),
+                [rng.choice(4, p=theta["theta"][k]) for k in y],
+                rng.poisson(theta["rate"][y]),
+                rng.negative_binomial(theta["size"][y], theta["success_share"][y]),
+                np.maximum(rng.gamma(theta["gamma_shape"][y]) * (theta["gamma_mean"] / shape)[y], 1e-300),
+                rng.random(n) < theta["p"][y],
+            ]
+        ).astype(float)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        data = Dataset(X, y, names_of(6), tuple(range(K)))
+        family = replace(Mixed.bind(data, _MIXED), alpha=frozen(np.full(K, 2.0)))
+        draws = {name: x[None] if name in ("pi", "theta") else x[None, :, None] for name, x in theta.items()}
+        return Simulation(draws, data, family, _MIXED_ROWS, family.density)
+
+
+_MIXED = MixedPrior(
+    (
+        ColumnPrior("x1", "normal", 0, 1, frozen([0.0, 0.25, 2.5, 1.5])),
+        ColumnPrior("x2", "categorical", 1, 2, frozen([1.0, 1.0, 1.0, 1.0]), (0, 1, 2)),
+        ColumnPrior("x3", "poisson", 2, 3, frozen([2.0, 3.0])),
+        ColumnPrior("x4", "negative-binomial", 3, 4, frozen([2.0, 4.0, 0.5, 0.7])),
+        ColumnPrior("x5", "gamma", 4, 5, frozen([3.0, 2.0, 1.0, 0.7])),
+        ColumnPrior("x6", "bernoulli", 5, 6, frozen([1.0, 1.0])),
+    )
+)
+_MIXED_ROWS = frozen([[0.0, 0, 3, 4, 2.0, 0], [1.0, 2, 0, 12, 0.3, 1], [-3.0, np.nan, 9, 0, 7.0, 1]])
 _NIW = NIW(m=frozen([0.0, 0.0]), kappa=0.25, Psi=frozen(2 * np.eye(2)), nu=5.0)
 _NIW_10 = NIW(m=frozen(np.zeros(10)), kappa=0.25, Psi=frozen(2 * np.eye(10)), nu=13.0)
 _NIG = NIG(m=frozen([0.0, 0.0]), kappa=frozen(0.25), a=frozen(2.5), b=frozen(1.5))
@@ -283,6 +348,7 @@ MODELS: dict[str, Model] = {
     "lda-gaps": GaussianModel("shared", _NIW, ("mcmc",), missing=MISSING),
     "qda-gaps": GaussianModel("own", _NIW, ("mcmc",), missing=MISSING),
     "naive-gaps": GaussianModel("diagonal", _NIG, ("exact",), missing=MISSING),
+    "mixed": MixedModel(),
     "rda": RegularizedModel(),
     "logistic": RegressionModel(2, methods=_LOGISTIC),
     "softmax": RegressionModel(3),

@@ -48,6 +48,7 @@ def least_p(result):
         ("lda-10", "exact", 60),
         ("lda-wide", "exact", 60),
         ("naive-gaps", "exact", 100),
+        ("mixed", "exact", 60),
         ("qda-gaps", "mcmc", 20),
         ("logistic", "corrected", 50),
         ("logistic-wide", "corrected", 20),

@@ -188,3 +188,20 @@ def test_errors_of_the_average_name_the_cause():
         Grid(diagonal=(0.5,))
     with pytest.raises(DataError, match="more rows than classes"):
         AveragedClassifier(Moments.from_arrays(IRIS.X[::50], IRIS.y[::50], 3), np.ones(3), POOLED)
+
+
+def test_gaussian_classes_say_that_they_take_zeros_and_ones_for_measurements():
+    from bayes_gda import Dataset
+    from bayes_gda.families.gaussian.family import QDA
+
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = np.column_stack([rng.normal(y, 1), rng.random(60) < 0.4, rng.normal(0, 1, 60)]).astype(float)
+    data = Dataset.from_arrays(X, y, feature_names=["age", "smokes", "dose"])
+    (sentence,) = QDA.bind(data).remarks()
+    assert sentence.startswith("1 of 3 features hold 0 and 1 only (smokes)")
+    assert "BayesianNaive" in sentence
+    X[3, 0] = np.nan
+    (again,) = QDA.bind(Dataset.from_arrays(X, y, feature_names=["age", "smokes", "dose"], missing="keep")).remarks()
+    assert again == sentence
+    assert QDA.bind(Dataset.from_arrays(X[4:, [0, 2]], y[4:])).remarks() == ()
