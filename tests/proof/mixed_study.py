@@ -29,10 +29,10 @@ from bayes_gda import BayesianLDA, BayesianLogisticRegression, BayesianNaive, Ba
 from bayes_gda.checks import Floats
 
 FOLDER = Path(__file__).resolve().parents[2] / "reports" / "proof"
-SPLITS = 10
+SPLITS = 30
 TEST_SHARE = 1 / 3
 # Training rows at most: large tables say the same of every split, and take longer.
-MOST = 800
+MOST = 1500
 # A probability below this counts as this, whoever gave it.
 FLOOR = 1e-15
 REFERENCE = "mixed"
