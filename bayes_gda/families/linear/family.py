@@ -15,19 +15,21 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.features import FeatureMap, FeatureSpec, fit_features, make_design
 from bayes_gda.data.labels import CONTRASTS, coordinates
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import ConvergenceError, DataError, PriorError, one_line
+from bayes_gda.errors import DataError, PriorError, one_line
 from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.base import Family
 from bayes_gda.families.linear.assumptions import linear_assumptions
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.densities import HierarchicalDensity, WeightsDensity, draw_weights
-from bayes_gda.families.linear.ep.certificate import judge_laplace
-from bayes_gda.families.linear.ep.row_certificate import RowCertificate
-from bayes_gda.families.linear.ep.softmax_certificate import judge_softmax
-from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
+from bayes_gda.families.linear.ep.better import CERTIFICATES, better_gaussian
 from bayes_gda.families.linear.logistic import LogisticTarget
-from bayes_gda.families.linear.mode import RegressionTarget, empirical_bayes, regression_laplace, state_prior
-from bayes_gda.families.linear.mode import with_prior_scale as with_scale
+from bayes_gda.families.linear.mode import (
+    RegressionTarget,
+    empirical_bayes,
+    regression_laplace,
+    state_prior,
+    with_prior_scale,
+)
 from bayes_gda.families.linear.online import FilteredTarget
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
@@ -73,15 +75,7 @@ class Linear(Family):
     estimator = "BayesianLogisticRegression"
     other_prior = "prior_scale=5.0"
     verdict_rows = 2000
-    stored = (
-        RegressionClassifier,
-        FeatureMap,
-        Normal,
-        HierarchicalScale,
-        GaussianPosterior,
-        RowCertificate,
-        SoftmaxRowCertificate,
-    )
+    stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior, *CERTIFICATES)
     binary: ClassVar[bool]
 
     def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
@@ -263,12 +257,7 @@ class Linear(Family):
 
     def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
         """Return a better Gaussian under a Gaussian prior, in memory: by expectation propagation, or variational."""
-        try:
-            if isinstance(target := self.target, SoftmaxTarget):
-                return Propagated(*judge_softmax(target, gaussian))
-            return Propagated(*judge_laplace(target, gaussian)) if isinstance(target, LogisticTarget) else None
-        except ConvergenceError:
-            return None
+        return better_gaussian(self.target, gaussian)
 
     def skewed(self, gaussian: GaussianPosterior, size: int, random_seed: int) -> Floats | None:
         """Return draws (size, dim) of the skew-modal approximation."""
@@ -360,8 +349,8 @@ class Linear(Family):
         """Return the family with the slopes' scale that maximises the Laplace evidence."""
         assert isinstance(self.prior, Normal)
         target = self.target_under(self.prior)
-        scale, _ = empirical_bayes(lambda s: with_scale(target, s), names=self.weight_names)
-        return replace(self, prior=with_scale(target, scale).prior)
+        scale, _ = empirical_bayes(lambda s: with_prior_scale(target, s), names=self.weight_names)
+        return replace(self, prior=with_prior_scale(target, scale).prior)
 
     def require_gaussian_prior(self) -> None:
         """Raise unless the prior is Gaussian and proper, as rows in batches need it."""
