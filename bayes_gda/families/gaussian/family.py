@@ -31,6 +31,7 @@ from bayes_gda.families.gaussian.exact import (
     qda_posterior,
 )
 from bayes_gda.families.gaussian.gaps import fitting
+from bayes_gda.families.gaussian.remarks import remark_on_binaries
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
 from bayes_gda.methods.ladder import EXACT, Exact
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -167,25 +168,7 @@ class Gaussian(Family):
 
     def remarks(self) -> tuple[str, ...]:
         """Say that columns of 0 and 1 are taken for measurements, and which model would not."""
-        if self.moments is not None:
-            # Σx² = Σx of no other numbers than 0 and 1, up to pairs that nobody has
-            squares = np.diagonal(self.moments.scatter, axis1=1, axis2=2) + self._rows_of * self.moments.mean**2
-            two = np.abs(squares - self._rows_of * self.moments.mean).max(axis=0) < 1e-9 * self.moments.n
-        else:
-            two = ((self.data.X == 0) | (self.data.X == 1) | np.isnan(self.data.X)).all(axis=0)
-        names = [name for name, binary in zip(self.data.feature_names, two, strict=True) if binary]
-        if not names:
-            return ()
-        said = f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''}"
-        return (
-            f"{len(names)} of {len(two)} features hold 0 and 1 only ({said}), which Gaussian classes take for "
-            "measurements. BayesianNaive (model mixed) models them as yes or no, and categories by their levels.",
-        )
-
-    @property
-    def _rows_of(self) -> Floats:
-        assert self.moments is not None
-        return self.moments.count[:, None]
+        return remark_on_binaries(self.data, self.moments)
 
     @property
     def _by_default(self) -> bool:
