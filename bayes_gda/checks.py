@@ -113,12 +113,11 @@ def vector(name: str, value: ArrayLike, size: int, *, error: type[BayesGDAError]
 
 def sum_of_squares(X: Floats) -> float:
     """Return Σx² in one quick pass: nan or inf if a value is, or if it overflows."""
-    if X.flags.c_contiguous or X.flags.f_contiguous:
-        flat = X.ravel(order="K")
-        return float(np.dot(flat, flat))
+    # Not by BLAS, whose threads would spin for longer than a small table takes.
+    flat = X.ravel(order="K") if X.flags.c_contiguous or X.flags.f_contiguous else X
+    axes = list(range(flat.ndim))
     with np.errstate(over="ignore", invalid="ignore"):
-        axes = list(range(X.ndim))
-        return float(np.einsum(X, axes, X, axes, []))
+        return float(np.einsum(flat, axes, flat, axes, []))
 
 
 def finite_sum(X: Floats) -> bool:

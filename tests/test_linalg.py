@@ -25,3 +25,30 @@ def test_draws_are_cut_into_parts_that_cover_them(S, n):
     assert max(part.stop - part.start for part in parts) <= linalg.BLOCK_DRAWS
     if (S, n) == (512, 10**6):
         assert len(parts) == linalg.PARTS
+
+
+def test_triangular_solves_are_those_of_scipy():
+    rng = np.random.default_rng(0)
+    for m in (1, 5, 40):
+        L = np.linalg.cholesky(np.cov(rng.normal(size=(m, 3 * m + 2))).reshape(m, m) + np.eye(m))
+        for factor in (L, np.asfortranarray(L)):
+            for B in (rng.normal(size=m), rng.normal(size=(m, 3)), np.eye(m)):
+                for transposed in (False, True):
+                    truth = scipy.linalg.solve_triangular(L, B, lower=True, trans="T" if transposed else "N")
+                    kept = B.copy()
+                    np.testing.assert_allclose(
+                        linalg.solve_triangular(factor, B, transposed=transposed), truth, rtol=1e-12
+                    )
+                    np.testing.assert_array_equal(B, kept)
+    with pytest.raises(np.linalg.LinAlgError, match="entry 1 of the diagonal is 0"):
+        linalg.solve_triangular(np.array([[1.0, 0.0], [2.0, 0.0]]), np.ones(2))
+
+
+@pytest.mark.parametrize("m", [3, 96, 130])
+def test_linear_and_quadratic_forms(m):
+    rng = np.random.default_rng(m)
+    Phi, w = rng.normal(size=(50, m)), rng.normal(size=m)
+    for root in (rng.normal(size=(m, m)), np.triu(rng.normal(size=(m, m)))):
+        linear, quadratic = linalg.linear_and_quadratic(Phi, w, root)
+        np.testing.assert_allclose(linear, Phi @ w, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(quadratic, ((Phi @ root) ** 2).sum(axis=1), rtol=1e-10)

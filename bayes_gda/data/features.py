@@ -254,9 +254,9 @@ class Design:
         return self[:].T
 
 
-def make_design(features: FeatureMap, X: Floats) -> Floats:
-    """Return φ(X), as an array or, if that would be large, as one that is made block by block."""
-    large = features.plain and len(X) * len(features.names) > MATERIALISED
+def make_design(features: FeatureMap, X: Floats, *, whole: bool = False) -> Floats:
+    """Return φ(X), as an array or, if that would be large and need not be `whole`, one that is made block by block."""
+    large = not whole and features.plain and len(X) * len(features.names) > MATERIALISED
     return cast(Floats, Design(features, X)) if large else np.ascontiguousarray(features(X))
 
 

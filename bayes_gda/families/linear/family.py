@@ -119,10 +119,9 @@ class Linear(Family):
         if hierarchical and not phi.intercept:
             raise PriorError("A hierarchical scale needs a feature map with an intercept. Fit it with intercept=True.")
         proper = isinstance(given, HierarchicalScale) or given.is_proper
-        # A flat direction of the symmetric coding would be determined by nothing.
-        reference = not cls.binary and not proper
-        design = make_design if cls.binary and not hierarchical else lambda phi, X: np.ascontiguousarray(phi(X))
-        out = cls(data, given, features=phi, Phi=design(phi, data.X), reference=reference)
+        reference = not cls.binary and not proper  # nothing determines a flat direction of the symmetric coding
+        Phi = make_design(phi, data.X, whole=hierarchical or not cls.binary)
+        out = cls(data, given, features=phi, Phi=Phi, reference=reference)
         return out._of_greatest_evidence() if prior is None and prior_scale == "empirical-bayes" else out
 
     @classmethod
@@ -130,8 +129,7 @@ class Linear(Family):
         """Return the family of a PyMC model that `build` wrote."""
         data, weight = fields.pop("data"), fields.pop("sample_weight")
         weight = None if weight is None else np.asarray(weight, dtype=np.float64)
-        rows = Dataset.of_checked(data.X, data.y, data.feature_names, data.class_names, weight)
-        return cls(rows, **fields)
+        return cls(Dataset.of_checked(data.X, data.y, data.feature_names, data.class_names, weight), **fields)
 
     def describe_prior(self) -> tuple[str, ...]:
         """Return the prior in lines of plain text."""
@@ -192,8 +190,7 @@ class Linear(Family):
         """Return the log posterior of the weights under a Gaussian prior."""
         data = self.data
         if self.binary:
-            labels: Any = data.y  # the target makes them floats of its own
-            return LogisticTarget(self.Phi, labels, prior, data.weight)
+            return LogisticTarget(self.Phi, data.y, prior, data.weight)
         return SoftmaxTarget(self.Phi, data.y, data.K, prior, data.weight, self.reference)
 
     @cached_property
@@ -274,11 +271,13 @@ class Linear(Family):
 
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model with the Gaussian itself; with draws of it if the scale is unknown."""
-        return super().from_gaussian(posterior, settings) if self.hierarchical else self._gaussian(posterior, settings)
+        if self.hierarchical:
+            return super().from_gaussian(posterior, settings)
+        return self._fitted(posterior=posterior, link=settings.link)
 
     def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model with the better Gaussian, which knows how to leave a row out."""
-        return self._gaussian(posterior, settings, cavities=True)
+        return self._fitted(posterior=posterior, link=settings.link, cavities=True)
 
     def certified(self, model: FittedModel, better: Propagated) -> FittedModel:
         """Return the model with the certificate of single rows."""
@@ -308,9 +307,6 @@ class Linear(Family):
         w = variables["w"]
         free = w if self.binary else w[:, : self.data.K - self.reference].reshape(len(w), -1)
         return self._fitted(draws=free, tau=variables.get("tau"))
-
-    def _gaussian(self, posterior: GaussianPosterior, settings: Settings, **about: Any) -> RegressionClassifier:
-        return self._fitted(posterior=posterior, link=settings.link, **about)
 
     def _fitted(self, **source: Any) -> RegressionClassifier:
         data = self.data

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, gammaln
 
 from bayes_gda.checks import Floats, check_design, check_rows, frozen
@@ -53,7 +53,7 @@ class LogisticTarget:
     """
 
     Phi: Floats
-    y: Floats
+    y: Floats | NDArray[np.intp]
     prior: Normal
     sample_weight: Floats | None = None
     trials: Floats | None = None

@@ -26,6 +26,7 @@ from bayes_gda.errors import ConvergenceError, PriorError
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.linalg import solve_triangular
+from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import HierarchicalScale, Normal
 
@@ -64,7 +65,8 @@ def regression_laplace(
         weights are not identified (it names the direction that is not).
     """
     try:
-        posterior = laplace_approximation(target, _subsample_start(target) if start is None else start)
+        with blas_threads(target.dim):
+            posterior = laplace_approximation(target, _subsample_start(target) if start is None else start)
     except ConvergenceError as error:
         _explain(target, names, error)
         raise

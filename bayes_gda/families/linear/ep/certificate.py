@@ -89,10 +89,9 @@ class LogisticBeyond:
     def __init__(self, posterior: GaussianPosterior, sites: LogisticSites) -> None:
         self.posterior = posterior
         self.Phi = sites.target.Phi
-        with blas_threads(posterior.dim):
-            self.third, self.squared, self.mean, self.variance, self.largest = sites.third_derivatives(posterior)
-            self._root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
-            self.V = self._root @ self._root.T
+        self.third, self.squared, self.mean, self.variance, self.largest = sites.third_derivatives(posterior)
+        self._root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
+        self.V = self._root @ self._root.T
         self.judged = max(LEAST_JUDGED, min(JUDGED, JUDGED_WORK // max(len(self.Phi), 1)))
 
     @cached_property
@@ -157,18 +156,11 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         (k, m) rows of the design matrix to judge; None takes the training rows. The distance of Laplace to EP is taken
         over all of them, the certificate over the most exposed and some others.
     """
-    with blas_threads(laplace.dim):
-        if rows is None:
-            return _certify(laplace, beyond, beyond.Phi, beyond.mean, beyond.variance)
-        mean, variance = np.empty(len(rows)), np.empty(len(rows))
+    Phi, mean, variance = beyond.Phi, beyond.mean, beyond.variance
+    if rows is not None:
+        Phi, mean, variance = rows, np.empty(len(rows)), np.empty(len(rows))
         for some, _, mu, s2 in activations(rows, beyond.posterior):
             mean[some], variance[some] = mu, s2
-        return _certify(laplace, beyond, rows, mean, variance)
-
-
-def _certify(
-    laplace: GaussianPosterior, beyond: LogisticBeyond, Phi: Floats, mean: Floats, variance: Floats
-) -> Certificate:
     change, link, exposure = (np.zeros(len(Phi)) for _ in range(3))
     flips, bound = 0, 0.0
     for some, _, *moments in activations(Phi, laplace):
@@ -197,19 +189,20 @@ def judge_laplace(
 
     `ConvergenceError` if the passes do not settle.
     """
-    posterior, sites = logistic_ep(target, laplace)
-    if not sites.stored:  # so many rows that nothing is kept of each
-        spread = target.Phi[np.linspace(0, target.n - 1, SPREAD).astype(int)]
-        return posterior, *judge_summed(lambda answer: answer(target), target.n, laplace, posterior, spread)
-    beyond = LogisticBeyond(posterior, sites)
-    found, value = certify(laplace, beyond), beyond.log_evidence
-    evidence = Propagation(
-        replace(found.shift, which="training"),
-        found.cert,
-        *found.estimate,
-        log_evidence=value,
-        log_evidence_error=abs(value - posterior.log_evidence),
-        passes=posterior.info.n_iter,
-    )
-    changes = beyond.changes
-    return posterior, evidence, RowCertificate(laplace, posterior, changes.covariance, changes.third, found.gap)
+    with blas_threads(laplace.dim):
+        posterior, sites = logistic_ep(target, laplace)
+        if not sites.stored:  # so many rows that nothing is kept of each
+            spread = target.Phi[np.linspace(0, target.n - 1, SPREAD).astype(int)]
+            return posterior, *judge_summed(lambda answer: answer(target), target.n, laplace, posterior, spread)
+        beyond = LogisticBeyond(posterior, sites)
+        found, value = certify(laplace, beyond), beyond.log_evidence
+        evidence = Propagation(
+            replace(found.shift, which="training"),
+            found.cert,
+            *found.estimate,
+            log_evidence=value,
+            log_evidence_error=abs(value - posterior.log_evidence),
+            passes=posterior.info.n_iter,
+        )
+        changes = beyond.changes
+        return posterior, evidence, RowCertificate(laplace, posterior, changes.covariance, changes.third, found.gap)

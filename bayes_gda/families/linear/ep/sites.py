@@ -163,7 +163,7 @@ def tilted(mu: Floats, v: Floats, power: Floats) -> tuple[Floats, Floats, Floats
     rough = np.flatnonzero((power < 1) | ((v > WIDE) & (x < 0)))
     if len(rough) == len(mu):
         return _trapezoid(mu, v, power)
-    z0, z1, z2, z3 = (np.zeros(mu.shape) for _ in range(4))
+    z0, z1, z2, z3 = np.zeros((4, *mu.shape))
     for p, s in zip(MIXTURE_WEIGHTS, MIXTURE_SCALES, strict=True):
         t = v * (s * s)
         t += 1
