@@ -126,7 +126,7 @@ def show_comparison(result: Comparison) -> None:
         show_table(f"Held-out, {n_test} rows", ("model", "elpd", "difference", "accuracy", "log score", "Brier"), rows)
     if scores.evidence is not None:
         kinds = scores.evidence["of"].value_counts()  # one of its kind has nothing to be compared with
-        what = {"joint": "p(X, y)", "conditional": "p(y | X)"}
+        what = {"joint": "p(X, y)", "mixed": "p(X, y) by type", "conditional": "p(y | X)"}
         rows = [
             (
                 str(name),

@@ -47,18 +47,19 @@ class Evidence:
     log_value
         The log evidence.
     of
-        `joint`, log p(X, y), or `conditional`, log p(y | X).
+        `joint`, log p(X, y) as a density of real features; `mixed`, log p(X, y) where some features have probabilities,
+        such as categories; `conditional`, log p(y | X).
     error
         Standard error; 0 if exact.
     """
 
     log_value: float
-    of: Kind
+    of: Literal[Kind, "mixed"]
     error: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.of not in ("joint", "conditional"):
-            raise DataError(f"`of` must be 'joint', for p(X, y), or 'conditional', for p(y | X); got {self.of!r}.")
+        if self.of not in ("joint", "mixed", "conditional"):
+            raise DataError(f"`of` must be 'joint' or 'mixed', for p(X, y), or 'conditional'; got {self.of!r}.")
         value, error = numbers("log_value", self.log_value), numbers("error", self.error)
         if value.ndim or error.ndim or not (np.isfinite(value) and error >= 0):
             got = f"{value.tolist()} and {error.tolist()}"
@@ -96,7 +97,7 @@ class ModelScore:
             raise DataError(
                 "`loo` must be conditional, log p(y | x), to be compared; got joint. Use GenerativeLoo.conditional."
             )
-        if self.family == "discriminative" and self.evidence is not None and self.evidence.of == "joint":
+        if self.family == "discriminative" and self.evidence is not None and self.evidence.of != "conditional":
             raise DataError("`evidence` of a discriminative model must be conditional, log p(y | X); got joint.")
         for name in ("kfold", "held_out"):
             if (value := getattr(self, name)) is not None:
@@ -372,8 +373,8 @@ def _warnings(ground: _Ground, entries: Mapping[str, ModelScore]) -> Iterator[st
             )
     if len({entry.evidence.of for entry in entries.values() if entry.evidence is not None}) > 1:
         yield (
-            "Evidences of p(X, y) and of p(y | X) are densities of different data: model probabilities hold among "
-            "models of the same kind only."
+            "Evidences of p(X, y) and of p(y | X), and those that take features for real numbers or for categories, "
+            "are of different data: model probabilities hold among models of the same kind only."
         )
 
 

@@ -165,7 +165,7 @@ class Scorecard:
         """What a comparison of models asks for."""
         value, error = self.evidence
         known = np.isfinite(value) and np.isfinite(error)
-        evidence = Evidence(value, "joint" if self.kind == "generative" else "conditional", error) if known else None
+        evidence = Evidence(value, self.model.evidence_of, error) if known else None
         held_out = None if self.test is None else self.log_probabilities
         return ModelScore(self.kind, loo=self.attempted_loo[0], held_out=held_out, evidence=evidence)
 

@@ -14,7 +14,7 @@ rows: memory beside the answer does not grow with n.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,6 +84,11 @@ class FittedModel:
     def class_shares(self) -> Floats:
         """The shares (K,) of the classes that the probabilities stand on."""
         raise NotImplementedError
+
+    @property
+    def evidence_of(self) -> Literal["joint", "mixed", "conditional"]:
+        """What its evidence is of: p(X, y) as a density, p(X, y) with probabilities of discrete columns, or p(y | X)."""
+        return "joint" if self.generative else "conditional"
 
     @property
     def averages_draws(self) -> bool:

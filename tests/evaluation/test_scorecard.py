@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy.special import log_expit
@@ -10,9 +11,10 @@ from scipy.special import log_expit
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import DataError
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaive
 from bayes_gda.evaluation.fitted_loo import model_loo
 from bayes_gda.evaluation.loo import psis_loo_discriminative
+from bayes_gda.evaluation.model_comparison import Evidence, ModelScore
 from bayes_gda.evaluation.scorecard import Scorecard, compare_models
 from bayes_gda.evaluation.sensitivity import FINE, prior_sensitivity
 from bayes_gda.families.linear.family import Logistic, Softmax
@@ -135,3 +137,20 @@ def test_estimators_and_scorecards_are_compared_by_one_call(pima):
         compare_models(models)
     with pytest.raises(DataError, match="none of the classes"):
         compare_models(models, train.X, ["other"] * train.n)
+
+
+def test_evidences_of_densities_and_of_probabilities_are_not_compared():
+    """A model of categories has probabilities where a Gaussian model of their dummies has densities."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=80), "colour": rng.choice(["red", "blue"], 80)})
+    y = (frame["x"] + (frame["colour"] == "red") + rng.normal(size=80) > 0.5).astype(int).to_numpy()
+    models = {"mixed": BayesianNaive().fit(frame, y), "numbers": BayesianNaive().fit(frame[["x"]], y)}
+    kinds = {name: model.model_.evidence_of for name, model in models.items()}
+    assert kinds == {"mixed": "mixed", "numbers": "joint"}
+    scores = {
+        "mixed": ModelScore("generative", evidence=Evidence(-10.0, "mixed")),
+        "lda": ModelScore("generative", evidence=Evidence(-90.0, "joint")),
+    }
+    found = compare_models(scores)
+    assert found.evidence["probability"].tolist() == [1.0, 1.0]  # each alone of its kind
+    assert any("models of the same kind only" in sentence for sentence in found.sentences)

@@ -8,6 +8,7 @@ Columns are independent within a class and so are their posteriors, so that what
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +63,11 @@ class MixedClassifier(FittedModel):
             kept = (*variable_names(self.prior), COORDINATES)
             draws = {name: np.asarray(x, dtype=np.float64) for name, x in self.draws.items() if name in kept}
             object.__setattr__(self, "draws", draws)
+
+    @property
+    def evidence_of(self) -> Literal["joint", "mixed"]:
+        """What its evidence is of: p(X, y), with probabilities in place of densities if a column is discrete."""
+        return "mixed" if any(DISTRIBUTIONS[c.distribution].discrete for c in self.prior.columns) else "joint"
 
     @property
     def K(self) -> int:
