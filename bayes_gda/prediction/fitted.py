@@ -87,7 +87,7 @@ class FittedModel:
 
     @property
     def evidence_of(self) -> Literal["joint", "mixed", "conditional"]:
-        """What its evidence is of: p(X, y) as a density, p(X, y) with probabilities of discrete columns, or p(y | X)."""
+        """What its evidence is of: p(X, y) as a density, or with probabilities of discrete columns; or p(y | X)."""
         return "joint" if self.generative else "conditional"
 
     @property
