@@ -330,7 +330,8 @@ def _judge(family: "Family", gaussian: GaussianPosterior, better: Propagated | N
     if better is None:
         return verify(family, gaussian, settings)
     # Nothing of it is random.
-    shift = replace(better.evidence.shift, tolerance=settings.tolerance, largest_error=0.0)
+    which = better.evidence.shift.which if family.rows.n == family.data.n else "different training"
+    shift = replace(better.evidence.shift, tolerance=settings.tolerance, largest_error=0.0, which=which)
     link = shift.link_largest if settings.link == "probit" else 0.0
     errors = {name: getattr(better.evidence, name) + link for name in ("laplace_error", "better_error")}
     evidence = replace(better.evidence, shift=shift, **errors)

@@ -18,6 +18,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.families.base import Family
+from bayes_gda.families.registry import get_family
 from bayes_gda.methods.ladder import CORRECTED_DRAWS, EXACT, SAMPLE_PART, Exact, fit, fit_every
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.methods.settings import Settings
@@ -547,3 +548,12 @@ def test_every_method_is_the_same_whichever_was_asked_for(inference):
     assert found.chosen == auto.chosen == "corrected"
     assert found.models.keys() == auto.models.keys()
     np.testing.assert_array_equal(found.model, auto.model)
+
+
+def test_a_verdict_on_pooled_rows_says_that_they_are_different_ones():
+    data = load_example("pima")
+    twice = Dataset(np.vstack([data.X, data.X]), np.tile(data.y, 2), data.feature_names, data.class_names)
+    family = get_family("logistic")
+    for rows, words in ((data, "on 532 training rows"), (twice, "on 532 different training rows")):
+        verdict = fit(family.bind(family.prepare(rows, "auto")), Settings()).verdict
+        assert words in verdict.reason
