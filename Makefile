@@ -6,7 +6,7 @@ BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc report gallery docs clean
+.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc verdict report gallery docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ bench: $(BENCH)/.installed ## Measure speed against other packages: reports/benc
 
 sbc: $(STAMP) ## Simulation-based calibration of every model by every method: reports/proof (resumable)
 	PYTHONPATH=tests $(BIN)/python -m proof.sbc
+
+verdict: $(STAMP) ## How often verdicts are wrong, on random regressions with a sampled truth: reports/proof (resumable)
+	PYTHONPATH=tests $(BIN)/python -m proof.verdict
 
 proof: sbc ## The same, with coverage, calibration on real data and learning curves (resumable)
 	PYTHONPATH=tests $(BIN)/python -m proof.calibration

@@ -1,12 +1,12 @@
-"""How often a verdict is wrong: `python -m proof.verdict`, on random regressions that no constant was chosen on.
+"""How often a verdict is wrong, on random regressions that no constant was chosen on: `make verdict`.
 
 Each case is fitted as `inference="auto"` does, up to where it would sample. `trusted` and `corrected` claim that the
 probabilities of the training rows are within the tolerance; `trust_for` claims it of single rows, new ones and ones
 three times as far from the centre. A claim is false if the truth, by long sampling, is further off than the tolerance
 and NOISE of its own standard errors. Cases whose truth is too noisy, or was not found, are counted apart.
 
-What is done is kept in `cache/`: a run may be stopped with Ctrl-C and taken up again by the same command, cheap cases
-first. It writes verdict.json.
+What is done is kept in `cache/`, and from verdict.json: a run may be stopped with Ctrl-C and taken up again by the same
+command, cheap cases first. `--conclude` runs no case. It writes verdict.json and the page.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from proof.page import write_page
 from proof.store import write_json
 from proof.verdict_cases import GROUPS, SEED, Case, Truth, random_case, sizes, true_probabilities
 from scipy.stats import beta
@@ -41,7 +42,7 @@ NOISE = 4.0
 ACCEPTED = 0.5
 SECONDS = 0.15
 # One case in so many is a large one, so that a run that is stopped early has some of them.
-LARGE_EVERY = 10
+LARGE_EVERY = 20
 
 
 def judge_case(index: int, multiclass: bool, seconds: float = SECONDS) -> dict[str, Any]:
@@ -141,12 +142,21 @@ def rate(wrong: int, total: int) -> dict[str, Any]:
     return {"false": wrong, "of": total, "at_most": round(bound, 4)}
 
 
+def known(path: Path, folder: Path) -> list[dict[str, Any]]:
+    """Return the cases that are done: of verdict.json, and of the cache."""
+    numbers = folder / NUMBERS
+    before = json.loads(numbers.read_text(encoding="utf-8"))["cases"] if numbers.exists() else []
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    records = [*before, *map(json.loads, lines)]
+    return list({(record["index"], record["multiclass"]): record for record in records}.values())
+
+
 def conclude(path: Path, folder: Path) -> dict[str, Any]:
-    """Summarise what is in the cache, and write verdict.json."""
-    records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Summarise what is done, and write verdict.json."""
+    records = known(path, folder)
     tree = {
         "schema": 1,
-        "command": "python -m proof.verdict",
+        "command": "make verdict",
         "seed": SEED,
         "tolerance": TOLERANCE,
         "noise": NOISE,
@@ -166,20 +176,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--first", type=int, default=0, help="number of the first case, for cases never seen before")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU time of the truth of a case")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where verdict.json and cache/ go")
+    parser.add_argument("--conclude", action="store_true", help="run no case; write verdict.json from those done")
     given = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     path = given.folder / "cache" / "verdict.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    done = {(record["index"], record["multiclass"]) for record in map(json.loads, lines)}
-    counts = ((given.binary, False), (given.multiclass, True))
+    done = {(record["index"], record["multiclass"]) for record in known(path, given.folder)}
+    counts = () if given.conclude else ((given.binary, False), (given.multiclass, True))
     wanted = [(given.first + i, several) for count, several in counts for i in range(count)]
     for index, several in _ordered([pair for pair in wanted if pair not in done]):
         with one_blas_thread():
             record = judge_case(index, several, given.seconds)
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(record) + "\n")
-    print(json.dumps(conclude(path, given.folder)["summary"], indent=1))  # noqa: T201
+    summary = conclude(path, given.folder)["summary"]
+    print(json.dumps(summary, indent=1), write_page(given.folder), sep="\n")  # noqa: T201
 
 
 def _ordered(pairs: Sequence[tuple[int, bool]]) -> list[tuple[int, bool]]:
