@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bayes_gda.data.examples import load_example
     from bayes_gda.data.moments import Moments
     from bayes_gda.data.table import Dataset, read_table
+    from bayes_gda.effects import comparisons, predictions, slopes
     from bayes_gda.errors import (
         BayesGDAError,
         ConvergenceError,
@@ -65,14 +66,17 @@ _HOME = {
     "StoreError": "errors",
     "compare_models": "evaluation.scorecard",
     "compare_posteriors": "evaluation.compare",
+    "comparisons": "effects",
     "diagnose": "methods.diagnostics",
     "laplace": "methods.adapter",
     "load": "store",
     "load_example": "data.examples",
+    "predictions": "effects",
     "prior_sensitivity": "evaluation.sensitivity",
     "read_table": "data.table",
     "sample": "families.built",
     "save": "store",
+    "slopes": "effects",
     "trust": "methods.adapter",
     "write_report": "reporting.report",
 }
@@ -104,14 +108,17 @@ __all__ = [
     "__version__",
     "compare_models",
     "compare_posteriors",
+    "comparisons",
     "diagnose",
     "laplace",
     "load",
     "load_example",
+    "predictions",
     "prior_sensitivity",
     "read_table",
     "sample",
     "save",
+    "slopes",
     "trust",
     "write_report",
 ]

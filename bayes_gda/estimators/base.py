@@ -17,7 +17,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.inputs import Inputs
 from bayes_gda.estimators.sources import source_of
-from bayes_gda.estimators.summaries import fitted_html, summary_table, warn_of_errors
+from bayes_gda.estimators.summaries import fitted_html, interval_table, named_costs, summary_table, warn_of_errors
 from bayes_gda.families.base import Family
 from bayes_gda.families.groups import add_groups
 from bayes_gda.methods.density import COORDINATES
@@ -193,7 +193,12 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         rows = self._checked(X)
         return self.model_.log_probabilities(rows, class_prior)
 
-    def predict_interval(self, X: Any, prob: float = 0.9) -> Floats:
+    def decision_function(self, X: Any) -> Floats:
+        """Return the log odds (n,) of the second class, or the log probabilities (n, K) of more than two."""
+        log_p = self.predict_log_proba(X)
+        return np.asarray(log_p[:, 1] - log_p[:, 0]) if len(self.classes_) == 2 else log_p
+
+    def predict_interval(self, X: Any, prob: float = 0.9, *, as_frame: bool = False) -> Any:
         """Return the central credible intervals (n, K, 2) of p(y=k | x, θ) under the posterior of θ.
 
         They say how well the probability itself is known, not how certain the class is. For the Gaussian models the
@@ -205,9 +210,12 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
             Features.
         prob
             Posterior probability that each interval holds.
+        as_frame
+            Whether to return a data frame with the columns low[class] and high[class].
         """
         rows = self._checked(X)
-        return uncertainty.interval(self.model_, rows, prob=prob, size=self._size, random_seed=self.seed_)
+        ends = uncertainty.interval(self.model_, rows, prob=prob, size=self._size, random_seed=self.seed_)
+        return interval_table(self.classes_.tolist(), ends) if as_frame else ends
 
     def uncertainty(self, X: Any) -> EntropySplit:
         """Split the predictive entropy of each row, in nats: `total` = `aleatoric` + `epistemic`, (n,) each."""
@@ -230,7 +238,8 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         X
             Features.
         costs
-            (A, K) loss of each action under each class, in the order of `classes_`, or (n, A, K).
+            (A, K) loss of each action under each class, in the order of `classes_`, or (n, A, K); or by name,
+            {action: {class: loss}} or a data frame with a row for each action.
         reject_cost
             What it costs not to decide, a number or (n,); None offers no such way out.
         action_names
@@ -238,7 +247,11 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         class_prior
             As in `predict_proba`.
         """
-        rows, costs = self._checked(X), finite("costs", costs, error=DataError)
+        rows, named = self._checked(X), named_costs(costs, self.classes_.tolist())
+        if named is not None:
+            costs, actions = named
+            action_names = actions if action_names is None else action_names
+        costs = finite("costs", costs, error=DataError)
         if action_names is None and costs.ndim >= 2 and costs.shape[-2] == len(self.classes_):
             action_names = self.classes_.tolist()
         return uncertainty.decisions(
@@ -303,8 +316,15 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
     def _coords(self) -> dict[str, list[str]]:
         return self._family(len(self.classes_)).model_coords(self.model_, self.classes_.tolist(), self._names())
 
+    def _odds_units(self) -> dict[str, float] | None:
+        """By what to multiply each weight of `summary` for a log odds ratio per unit; None if there are no such."""
+        return None
+
     def summary(self, prob: float = 0.9) -> "pd.DataFrame":
         """Return a table of the parameters: mean, sd, a central interval, and ESS and R-hat if they were sampled.
+
+        Weights of a logistic regression have odds ratios, too: exp of the weight per unit of the column as it was
+        given, where the features are the columns themselves; `mean` and `sd` are on the scale of the standardised ones.
 
         `ess_tail` is of the 5 % and 95 % quantiles; that of `az.summary` by default of the 11 % and 89 % quantiles.
 

@@ -11,7 +11,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from bayes_gda.checks import Floats
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
@@ -142,6 +144,44 @@ class Online(BayesianClassifier):
         prior = self.prior_
         self._keep(together, self.classes_, self.seed_)
         self.prior_, self.n_samples_seen_ = prior, seen + new
+
+    @property
+    def coef_(self) -> Floats:
+        """Posterior means of the slopes, per unit of the features: (1, d), of the second class, or (K, d)."""
+        return self._affine()[0]
+
+    @property
+    def intercept_(self) -> Floats:
+        """Posterior mean of the log odds, or of each class's activation, where all features are 0: (1,) or (K,)."""
+        return self._affine()[1]
+
+    def _affine(self) -> tuple[Floats, Floats]:
+        check_is_fitted(self, "model_")
+        base, slopes = self._units()
+        model = self.model_
+        point = np.asarray(model.draws).mean(axis=0) if model.posterior is None else model.posterior.mode
+        variables = model.variables_of(point[None])
+        assert variables is not None
+        W = np.atleast_2d(variables["w"][0])
+        return W @ slopes.T, W @ base
+
+    def _units(self) -> tuple[Floats, Floats]:
+        """Return φ at 0 (m,), and its slopes (d, m) in the features; AttributeError if it is not affine."""
+        phi, d = self.model_.features, len(self._names())
+        if phi.monomials is None or len(phi.names) != d + 1 or any(len(mono) != 1 for mono in phi.monomials):
+            raise AttributeError("`coef_` needs features as they are; this model has products or a function of them.")
+        base = phi(np.zeros((1, d)))[0]
+        return base, phi(np.eye(d)) - base
+
+    def _odds_units(self) -> dict[str, float] | None:
+        try:
+            slopes = self._units()[1]
+        except AttributeError:
+            return None
+        if len(self.classes_) != 2:
+            return None
+        names = [f"w[{name}]" for name in self.model_.features.names[1:]]
+        return dict(zip(names, np.diagonal(slopes[:, 1:]).tolist(), strict=True))
 
     def _keep(self, fitted: Fit, classes: NDArray[Any], seed: int) -> None:
         super()._keep(fitted, classes, seed)

@@ -33,10 +33,44 @@ def summary_table(estimator: "BayesianClassifier", prob: float) -> "pd.DataFrame
     }
     columns = ["mean", "sd", f"{100 * low:g}%", f"{100 * high:g}%"]
     table = pd.DataFrame.from_dict(lines, orient="index", columns=columns).rename_axis("parameter")
+    units = estimator._odds_units()
+    if units is not None:  # exp is monotone: quantiles of a ratio are those of the weight
+        scale = np.array([units.get(name, np.nan) for name in table.index])
+        for column, name in zip(("mean", *columns[2:]), ("", f"_{columns[2]}", f"_{columns[3]}"), strict=True):
+            table[f"odds_ratio{name}"] = np.exp(scale * table[column].to_numpy())
     diagnosis = estimator.trust_.diagnosis
     if diagnosis is not None:
         table = table.join(diagnosis.table[["ess_bulk", "ess_tail", "r_hat"]])
     return table
+
+
+def interval_table(classes: list[Any], ends: Any) -> "pd.DataFrame":
+    """Return intervals (n, K, 2) as a table with the columns low[class] and high[class]."""
+    import pandas as pd
+
+    sides = [(label, side, k) for k, label in enumerate(classes) for side in (0, 1)]
+    return pd.DataFrame({f"{('low', 'high')[side]}[{label}]": ends[:, k, side] for label, side, k in sides})
+
+
+def named_costs(costs: Any, classes: list[Any]) -> tuple[Any, list[str]] | None:
+    """Return costs given by name as a matrix (A, K) in the order of the classes, and the actions; None for an array.
+
+    Parameters
+    ----------
+    costs
+        {action: {class: cost}}, or a data frame with a row for each action and a column for each class.
+    classes
+        (K,) labels.
+    """
+    if hasattr(costs, "to_dict") and hasattr(costs, "columns"):
+        costs = costs.to_dict(orient="index")
+    if not isinstance(costs, dict):
+        return None
+    for action, row in costs.items():
+        given = set(row) if isinstance(row, dict) else set()
+        if given != set(classes):
+            raise DataError(f"`costs` of {action!r} must name the classes {classes}; got {sorted(map(str, given))}.")
+    return [[row[label] for label in classes] for row in costs.values()], [str(action) for action in costs]
 
 
 def warn_of_errors(estimator: "BayesianClassifier", error: "MonteCarlo") -> None:
