@@ -70,8 +70,8 @@ def comparisons(
     groups, names = _groups(frame, by)
     draws, tables = _draws(model), []
     for low, high, said in _contrasts(model, frame, variable, values):
-        changed = [_rows(model, frame.assign(**{variable: value})) for value in (low, high)]
-        effect = average_comparison(model.model_, draws, *changed, groups)
+        before, after = (_rows(model, frame.assign(**{variable: value})) for value in (low, high))
+        effect = average_comparison(model.model_, draws, before, after, groups)
         tables.append(_table(model, effect, names, by, prob, {"variable": variable, "contrast": said}))
     import pandas as pd
 
@@ -98,8 +98,8 @@ def slopes(
     spread = float(np.nanstd(x))
     h = STEP * (spread if spread > 0 else 1.0)
     groups, names = _groups(frame, by)
-    ends = [_rows(model, frame.assign(**{variable: x + sign * h})) for sign in (-1, 1)]
-    effect = average_comparison(model.model_, _draws(model), *ends, groups, step=2 * h)
+    before, after = (_rows(model, frame.assign(**{variable: x + sign * h})) for sign in (-1, 1))
+    effect = average_comparison(model.model_, _draws(model), before, after, groups, step=2 * h)
     return _table(model, effect, names, by, prob, {"variable": variable})
 
 

@@ -296,10 +296,15 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
             return tree
         # Beside the draws, which are what a file holds: those do not depend on whether one has looked.
         made = tree.copy()
-        made["posterior"].attrs["created_at"] = datetime.now(UTC).isoformat()
+        said = dict(tree["posterior"].attrs)
         size = tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
         variables = self.model_.draw_variables(size, random_seed=self.seed_)
         add_groups(made, source, self.model_, variables, self.seed_, resampled=self.inference_ == "corrected")
+        # What is said of these groups stands at the root; the posterior is the same as without them.
+        more = {name: value for name, value in made["posterior"].attrs.items() if name not in said}
+        made["posterior"].attrs = said
+        library = {name: said[name] for name in said if name.startswith("inference_library")}
+        made.attrs = {"created_at": datetime.now(UTC).isoformat(), **library, **more}
         _COMPLETE[self] = made
         return made
 

@@ -60,7 +60,7 @@ def test_every_posterior_has_the_groups_of_arviz(name):
     posterior = tree(name)
     assert {"posterior", "log_likelihood", "observed_data", "posterior_predictive"} <= set(posterior.children)
     assert ("constant_data" in posterior.children) == (name not in GENERATIVE)
-    attrs = posterior["posterior"].attrs
+    attrs = posterior.attrs
     assert "created_at" in attrs
     assert attrs["inference_library"] == "bayes_gda"
     np.testing.assert_array_equal(posterior["observed_data"]["y"], data.y)
@@ -121,14 +121,14 @@ def test_a_resampled_posterior_says_why_it_has_no_likelihood():
     model = BayesianLogisticRegression(**FEW).fit(IRIS)
     assert model.inference_ == "corrected"
     assert "log_likelihood" not in model.posterior_.children
-    assert "resampled" in model.posterior_["posterior"].attrs["log_likelihood_left_out"]
+    assert "resampled" in model.posterior_.attrs["log_likelihood_left_out"]
 
 
 def test_large_likelihoods_are_left_out_with_a_reason(monkeypatch):
     monkeypatch.setattr("bayes_gda.families.groups.LIKELIHOOD_LIMIT", 1000)
     posterior = BayesianLDA(**FEW).fit(IRIS).posterior_
     assert "log_likelihood" not in posterior.children
-    assert "draws × rows" in posterior["posterior"].attrs["log_likelihood_left_out"]
+    assert "draws × rows" in posterior.attrs["log_likelihood_left_out"]
 
 
 def test_prior_draws_have_the_moments_of_the_prior():

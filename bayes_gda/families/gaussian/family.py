@@ -38,6 +38,7 @@ from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet
+from bayes_gda.priors.classes import draw_classes
 from bayes_gda.priors.defaults import default_incomplete_prior, default_prior, pooled_covariance
 
 if TYPE_CHECKING:
@@ -130,20 +131,7 @@ class Gaussian(Family):
 
     def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
         """Draw π, means and covariances (size, …) from the prior; None if it is improper."""
-        if not self.proper:
-            return None
-        rng, K = np.random.default_rng(random_seed), len(self.alpha)
-        drawn = [self.prior.draw(size, random_seed=rng) for _ in range(K)]
-        out = {name: np.stack([each[name] for each in drawn], axis=1) for name in drawn[0]}
-        if self.covariance == "shared":
-            out["Sigma"] = drawn[0]["Sigma"]
-            if isinstance(self.prior, NIW):  # the means of all classes go by the same Σ
-                z = rng.standard_normal((size, K, len(self.prior.m)))
-                L = np.linalg.cholesky(out["Sigma"])
-                out["mu"] = self.prior.m + z @ np.swapaxes(L, 1, 2) / np.sqrt(self.prior.kappa)
-        if self.covariance == "diagonal" and "Sigma" in out:
-            out["sigma2"] = np.diagonal(out.pop("Sigma"), axis1=2, axis2=3)
-        return {"pi": rng.dirichlet(self.alpha, size=size)} | out
+        return draw_classes(self.prior, self.alpha, self.covariance, size, random_seed) if self.proper else None
 
     def describe_prior(self) -> tuple[str, ...]:
         """Return the prior in lines of plain text."""

@@ -11,6 +11,7 @@ and c for intercepts, and all sums over the weights but that over slopes where i
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, log_expit, log_softmax
@@ -192,27 +193,30 @@ def log_likelihood_of_rows(target: LogisticTarget | SoftmaxTarget, w: Floats) ->
     return np.asarray(log_p if target.sample_weight is None else log_p * target.sample_weight)
 
 
-def draw_weights(
-    prior: Normal | HierarchicalScale,
-    size: int,
-    classes: int | None,
-    m: int,
-    random_seed: int,
-    *,
-    reference: bool = False,
-) -> dict[str, Floats]:
-    """Draw `w` (size, m), or (size, classes, m), and `tau` (size,) if it is learnt, which all classes share.
+def draw_weights(family: Any, size: int, random_seed: int) -> dict[str, Floats] | None:
+    """Draw `w` (size, m), or (size, K, m), and `tau` (size,) if it is learnt, from the prior; None if it is flat.
 
-    A reference class, with weights zero, comes last.
+    The classes share τ. A reference class, with weights zero, is the last one.
+
+    Parameters
+    ----------
+    family
+        The regression: its prior, design matrix and classes.
+    size, random_seed
+        Number of draws, and their seed.
     """
-    rng = np.random.default_rng(random_seed)
-    if classes is None:
-        return prior.draw(size, m, random_seed=rng)
+    if not family.proper or family.before is not None:
+        return None
+    prior, m, rng = family.prior, family.Phi.shape[1], np.random.default_rng(random_seed)
+    if family.binary:
+        drawn: dict[str, Floats] = prior.draw(size, m, random_seed=rng)
+        return drawn
+    K, free = family.data.K, family.data.K - family.reference
     out: dict[str, Floats] = {}
     if isinstance(prior, Normal):
-        w = prior.draw(size * classes, m, random_seed=rng)["w"].reshape(size, classes, m)
+        w = prior.draw(size * free, m, random_seed=rng)["w"].reshape(size, free, m)
     else:
         out["tau"] = prior.draw(size, m, random_seed=rng)["tau"]
-        w = rng.standard_normal((size, classes, m)) * out["tau"][:, None, None]
-        w[..., 0] = prior.intercept_scale * rng.standard_normal((size, classes))
-    return out | {"w": np.pad(w, [(0, 0), (0, int(reference)), (0, 0)])}
+        w = rng.standard_normal((size, free, m)) * out["tau"][:, None, None]
+        w[..., 0] = prior.intercept_scale * rng.standard_normal((size, free))
+    return out | {"w": np.pad(w, [(0, 0), (0, K - free), (0, 0)])}

@@ -77,13 +77,7 @@ class Linear(Family):
     verdict_rows = 2000
     stored = (RegressionClassifier, FeatureMap, Normal, HierarchicalScale, GaussianPosterior, *CERTIFICATES)
     binary: ClassVar[bool]
-
-    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats] | None:
-        """Draw the weights, and their scale if it is learnt, from the prior; None where it is flat."""
-        if not self.proper or self.before is not None:
-            return None
-        free = None if self.binary else self.data.K - self.reference
-        return draw_weights(self.prior, size, free, self.Phi.shape[1], random_seed, reference=self.reference)
+    draw_prior = draw_weights
 
     @classmethod
     def bind(
