@@ -282,7 +282,10 @@ class Family:
 
     def from_gaussian(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model whose posterior is the Gaussian."""
-        return self.from_coordinates(posterior.draw(settings.size, random_seed=settings.random_seed))
+        from bayes_gda.families.drawn import weighed
+
+        model = self.from_coordinates(posterior.draw(settings.size, random_seed=settings.random_seed))
+        return weighed(model, self.target, posterior)
 
     def from_propagated(self, posterior: GaussianPosterior, settings: Settings) -> FittedModel:
         """Return the model whose posterior is the better Gaussian of `propagate`."""

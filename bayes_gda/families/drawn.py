@@ -1,25 +1,30 @@
 """What any family gets that brings only `log_terms`: a fitted model made of draws, and the predictor of its verdict."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats, frozen
-from bayes_gda.errors import StoreError
+from bayes_gda.errors import ConvergenceError, StoreError
 from bayes_gda.families.base import Family
 from bayes_gda.families.registry import family_names, get_family
 from bayes_gda.linalg import wide_blocks
-from bayes_gda.methods.density import COORDINATES
+from bayes_gda.methods.density import COORDINATES, LogDensity
+from bayes_gda.methods.importance.psis import smooth
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Link
 from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws, in_batches
+from bayes_gda.prediction.row_errors import RowErrors, weighted_distance
 from bayes_gda.prediction.shift import normalise_possible
 from bayes_gda.priors import Seed
 
 # Draws of a Gaussian that stand for it where it has no closed predictive: as many as a round of the check has.
 GAUSSIAN_DRAWS = 4000
+# Means over weighted draws are reliable for k̂ below this (Vehtari et al. 2024), of a thousand draws or more.
+RELIABLE = 0.7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +41,9 @@ class DrawnModel(FittedModel):
         (K,) shares of the classes in the training rows.
     draws
         `{name: (S, …)}`, of equal weight.
+    log_weights
+        (S,) logarithms of the weights, normalised, that make draws of an approximation ones of the posterior: what new
+        rows are judged by; None if the draws are not of one, or the weights are not reliable.
     """
 
     family: str
@@ -43,6 +51,7 @@ class DrawnModel(FittedModel):
     features: int
     shares: Floats
     draws: Mapping[str, Floats]
+    log_weights: Floats | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shares", frozen(self.shares))
@@ -101,8 +110,17 @@ class DrawnModel(FittedModel):
         S = len(next(iter(self.draws.values())))
         return in_batches(S, lambda b: average_draws(self, {name: x[b] for name, x in self.draws.items()}, X))
 
+    def approximation_errors(self, X: Floats) -> RowErrors | None:
+        """Return the distances (n,) of the probabilities to those of the weighted draws; None without weights."""
+        if self.log_weights is None:
+            return None
+        distance = weighted_distance(self, self.draws, self.log_weights, X, np.exp(self.log_probabilities(X)))
+        return RowErrors(distance, distance, np.full(len(X), np.nan))
+
     def check_whole(self) -> None:
         """Raise `StoreError` unless the parts of a model from a file fit each other."""
+        if self.log_weights is not None and not abs(logsumexp(self.log_weights)) < 1e-6:
+            raise StoreError("`log_weights` must be normalised.")
         sizes = {len(value) if value.ndim else 0 for value in self.draws.values()}
         if len(sizes) != 1 or 0 in sizes:
             raise StoreError("`draws` must hold as many draws of each parameter, at least one.")
@@ -110,6 +128,18 @@ class DrawnModel(FittedModel):
             raise StoreError("`draws` must be finite.")
         if self.shares.shape != (self.K,) or self.family not in family_names():
             raise StoreError(f"`family` must be one of {', '.join(family_names())}, with {self.K} `shares`.")
+
+
+def weighed(model: FittedModel, target: LogDensity, posterior: GaussianPosterior) -> FittedModel:
+    """Return a model of draws of a Gaussian with their importance weights, if reliable; any other as it is."""
+    w = model.coordinates
+    if not isinstance(model, DrawnModel) or w is None:
+        return model
+    try:
+        log_weights, k, _ = smooth(target.log_density(w) - posterior.log_density(w))
+    except ConvergenceError:
+        return model
+    return replace(model, log_weights=log_weights) if k < RELIABLE else model
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,13 +6,17 @@ The verdict on a fit is one on its training rows. A row far outside them has an 
 verdict of its own.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
+from bayes_gda.linalg import wide_blocks
+from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.prediction.monte_carlo import ERRORS, small
 
 type Words = NDArray[np.str_]
@@ -97,3 +101,29 @@ def decide_rows(errors: RowErrors, rest: Floats, tolerance: float) -> Words:
     """
     good, better = errors.laplace + rest <= tolerance, errors.corrected + rest <= tolerance
     return np.where(good, "trusted", np.where(better, "corrected", "needs-mcmc"))
+
+
+def weighted_distance(
+    model: FittedModel, variables: Mapping[str, Floats], log_weights: Floats, X: Floats, P: Floats
+) -> Floats:
+    """Return the largest distance (n,) of probabilities P (n, K) to those of weighted draws, with two of their errors.
+
+    Parameters
+    ----------
+    model
+        Says what the terms of rows are under draws.
+    variables, log_weights
+        Draws `{name: (S, …)}`, and the logarithms (S,) of their weights.
+    X
+        (n, d) rows.
+    P
+        (n, K) probabilities to be judged.
+    """
+    out = np.empty(len(X))
+    for rows in wide_blocks(len(X), len(log_weights) * model.K):
+        log_f = log_weights[:, None, None] + model.log_terms(variables, X[rows])
+        f = np.exp(log_f - logsumexp(log_f, axis=(0, 2), keepdims=True))
+        p = f.sum(axis=0)
+        error = np.sqrt(((f - p * f.sum(axis=2, keepdims=True)) ** 2).sum(axis=0))
+        out[rows] = (np.abs(P[rows] - p) + ERRORS * error).max(axis=1)
+    return out

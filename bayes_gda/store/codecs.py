@@ -55,7 +55,10 @@ _COMMON: tuple[type, ...] = (
 )
 
 # Fields that came after the first files of this format were written; where one is absent, its default is meant.
-_LATER = {"RegressionClassifier": frozenset({"certificate", "link"})}
+_LATER = {
+    "DrawnModel": frozenset({"log_weights"}),
+    "RegressionClassifier": frozenset({"certificate", "link"}),
+}
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -97,6 +97,18 @@ def test_its_estimator_is_near_the_exact_answer_and_says_so(counts):
     assert (doubled.summary()["sd"] < model.summary()["sd"]).all()
 
 
+def test_its_rows_are_judged_by_the_weights_of_its_draws(counts):
+    """Against the conjugate answer, on rows like those of the training and far outside them."""
+    model = FamilyClassifier("poisson", inference="laplace", tolerance=0.2, draws=2000, chains=2)
+    model.fit(counts.X, counts.y)
+    rows = np.vstack([counts.X[:40], [[0.0, 30.0], [25.0, 0.0], [40.0, 40.0]]])
+    trust = model.trust_for(rows)
+    assert (trust.approximation > 0).all()
+    off = np.abs(model.predict_proba(rows) - exact(counts, rows)).max(axis=1)
+    assert (off <= trust.approximation + 4 * trust.monte_carlo).all()
+    assert trust.error.max() < 0.2
+
+
 def test_it_is_saved_and_loaded(counts, tmp_path):
     model = FamilyClassifier("poisson", draws=200).fit(counts.X, labels(counts))
     model.save(tmp_path / "poisson.nc")
