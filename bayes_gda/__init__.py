@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         PriorError,
         StoreError,
     )
-    from bayes_gda.estimators import BayesianStudent
+    from bayes_gda.estimators import BayesianMixture, BayesianStudent
     from bayes_gda.estimators.family import FamilyClassifier
     from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
     from bayes_gda.estimators.logistic import BayesianLogisticRegression
@@ -44,6 +44,7 @@ _HOME = {
     "BayesGDAError": "errors",
     "BayesianLDA": "estimators.gaussian",
     "BayesianLogisticRegression": "estimators.logistic",
+    "BayesianMixture": "estimators",
     "BayesianNaive": "estimators.mixed",
     "BayesianNaiveGaussian": "estimators.gaussian",
     "BayesianQDA": "estimators.gaussian",
@@ -88,6 +89,7 @@ __all__ = [
     "BayesGDAError",
     "BayesianLDA",
     "BayesianLogisticRegression",
+    "BayesianMixture",
     "BayesianNaive",
     "BayesianNaiveGaussian",
     "BayesianQDA",

@@ -33,8 +33,8 @@ def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Statistics, Datas
     return data, None, coordinates(class_names=range(data.K), feature_names=[f"x{j + 1}" for j in range(data.d)])
 
 
-def inverse_wishart(name: str, prior: NIW, classes: int | None = None) -> TensorVariable:
-    """Give Σ ~ IW(Ψ, ν) a name and return its Cholesky factor L, one a class if `classes` are given.
+def inverse_wishart(name: str, prior: NIW, classes: int | None = None, *, over: str = "class") -> TensorVariable:
+    """Give Σ ~ IW(Ψ, ν) a name and return its Cholesky factor L, one a class (or `over`) if `classes` are given.
 
     With Ψ = CCᵀ and T lower triangular with T_jj² ~ χ²(ν − d + j), j = 1…d, and T_ij ~ N(0, 1) below the diagonal,
     TᵀT is Wishart(ν, I) (Bartlett), so Σ = LLᵀ with L = C T⁻¹: independent standard variables, no matrix constraints.
@@ -50,7 +50,7 @@ def inverse_wishart(name: str, prior: NIW, classes: int | None = None) -> Tensor
     # L = C T⁻¹, solved as TᵀLᵀ = Cᵀ.
     Ct = np.broadcast_to(np.linalg.cholesky(prior.Psi).T, (*batch, d, d))
     L = pt.matrix_transpose(pt.linalg.solve_triangular(pt.matrix_transpose(T), Ct, lower=False, b_ndim=2))
-    _name_covariance(name, L, classes)
+    _name_covariance(name, L, None if classes is None else over)
     return L
 
 
@@ -71,7 +71,7 @@ def lkj_covariance(name: str, prior: LKJ, classes: int | None = None) -> TensorV
     # PyMC 6.3 adds the log of LKJ's integral where it should subtract it (for one 2 × 2 matrix with η = 2, log 4/3).
     # Sampling does not mind, but the evidence would.
     pm.Potential(f"{name}_lkj_constant", pt.constant(2 * len(factors) * prior.log_normalizer))
-    _name_covariance(name, L, classes)
+    _name_covariance(name, L, None if classes is None else "class")
     return L
 
 
@@ -92,8 +92,8 @@ def log_likelihood_of_moments(mu: TensorVariable, L: TensorVariable, moments: Mo
     return -0.5 * moments.n * moments.d * np.log(2 * np.pi) - pt.sum(n * log_det) - 0.5 * pt.sum(white**2)
 
 
-def _name_covariance(name: str, L: TensorVariable, classes: int | None) -> None:
-    dims = ("feature", "feature_bis") if classes is None else ("class", "feature", "feature_bis")
+def _name_covariance(name: str, L: TensorVariable, over: str | None) -> None:
+    dims = ("feature", "feature_bis") if over is None else (over, "feature", "feature_bis")
     pm.Deterministic(name, L @ pt.matrix_transpose(L), dims=dims)
 
 

@@ -203,7 +203,9 @@ class Scorecard:
         """The variables that are compared: all, or all but the covariances if they are too many."""
         posterior = self.trees[self.method]["posterior"]
         sizes = {str(name): int(np.prod(x.shape[2:])) for name, x in posterior.data_vars.items()}
-        small = tuple(sizes) if sum(sizes.values()) <= MOST_SCALARS else tuple(n for n in sizes if n != "Sigma")
+        small = (
+            tuple(sizes) if sum(sizes.values()) <= MOST_SCALARS else tuple(n for n in sizes if not n.endswith("Sigma"))
+        )
         return small or tuple(sizes)
 
     @cached_property

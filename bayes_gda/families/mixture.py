@@ -1,0 +1,252 @@
+"""Mixture discriminant analysis as a family: each class a mixture of Gaussians, as many as the evidence asks for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.labels import coordinates
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import ConvergenceError, DataError, PriorError, StoreError
+from bayes_gda.families.drawn import DrawnModel
+from bayes_gda.families.fused import FusedFamily, choose, joint_terms
+from bayes_gda.families.mixture_density import MixtureBlock, Ordered, log_mixture
+from bayes_gda.linalg import one_blas_thread
+from bayes_gda.methods.density import Smoothed, ThirdOrder
+from bayes_gda.methods.laplace import laplace_approximation
+from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.priors import NIW, Dirichlet, Seed
+from bayes_gda.priors.mixture import component_default, ordering_axes
+
+if TYPE_CHECKING:
+    import pymc as pm
+
+Covariances = Literal["own", "shared"]
+# Components of a class, at most, that the evidence chooses from.
+MOST_COMPONENTS = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixtureModel(DrawnModel):
+    """Draws of a fitted mixture: `pi` (S, K), `weight` (S, C), `component_mu` (S, C, d), `component_Sigma` or `Sigma`.
+
+    Parameters
+    ----------
+    components
+        (K,) number of components of each class.
+    """
+
+    components: tuple[int, ...] = ()
+
+    def _slice(self, k: int) -> slice:
+        return slice(sum(self.components[:k]), sum(self.components[: k + 1]))
+
+    def log_terms(self, variables: Mapping[str, Floats], X: Floats) -> Floats:
+        """Return log π_k Σ_c ω_c N(x | μ_c, Σ_c) (S, n, K)."""
+        return joint_terms(variables, X, lambda theta, rows, k: log_mixture(theta, rows, self._slice(k)))
+
+    def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
+        """Draw new rows: y ~ π, a component of y by its weight, then x from its Gaussian."""
+        rng = np.random.default_rng(random_seed)
+        theta = self.draw_variables(size, random_seed=rng)
+        y = choose(theta["pi"], rng)
+        owner = np.repeat(np.arange(self.K), self.components)
+        # The weights of the other classes are 0, and the last component takes what rounding leaves of its own class.
+        chosen = choose(np.where(owner == y[:, None], theta["weight"], 0.0), rng)
+        each, last = np.arange(size), np.cumsum(self.components)[y] - 1
+        c = np.minimum(chosen, last)
+        Sigma = theta["component_Sigma"][each, c] if "component_Sigma" in theta else theta["Sigma"]
+        z = rng.standard_normal((size, self.d, 1))
+        return theta["component_mu"][each, c] + (np.linalg.cholesky(Sigma) @ z)[..., 0], y
+
+    def check_whole(self) -> None:
+        """Raise `StoreError` unless the parts of a model from a file fit each other."""
+        DrawnModel.check_whole(self)
+        C = sum(self.components)
+        if len(self.components) != self.K or min(self.components) < 1:
+            raise StoreError(f"`components` must be {self.K} numbers of at least 1; got {self.components}.")
+        for name in ("weight", "component_mu"):
+            if name not in self.draws or self.draws[name].shape[1] != C:
+                raise StoreError(f"`{name}` must have {C} components.")
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(FusedFamily):
+    """Mixtures of Gaussians with their data and prior, each component with a covariance of its own.
+
+    Parameters
+    ----------
+    data, prior, alpha
+        Training rows; NIW of a component; (K,) Dirichlet parameters.
+    components
+        (K,) number of components of each class.
+    axis
+        (K, d) direction along which the components of a class are put in order.
+    """
+
+    prior: NIW
+    components: tuple[int, ...] = field(kw_only=True)
+    axis: Floats = field(repr=False, kw_only=True)
+
+    name, title, estimator = "mixture", "Mixture discriminant analysis", "BayesianMixture"
+    sentence = "Every class is a mixture of Gaussian clouds; it may have several centres, and the boundaries any shape."
+    formula = ("y ~ Categorical(π)", "x | y = k ~ Σ ω_c N(μ_c, Σ_c) over the components c of class k")
+    variables = ("pi", "weight", "component_mu", "component_Sigma")
+    stored = (MixtureModel,)
+    covariances: ClassVar[Covariances] = "own"
+    options: ClassVar = {
+        "prior": "NIW of the centre and covariance of a component. None is the default of QDA with half the volume.",
+        "components": "Number of components of every class, or one number for each class in the order of `classes_`. "
+        f"`evidence` takes that of the highest evidence by Laplace, 1 to {MOST_COMPONENTS}, for each class.",
+        "covariances": "`own`: one for each component. `shared`: one for all components of all classes; `evidence` "
+        "then chooses one number of components for all classes.",
+    }
+
+    @classmethod
+    def bind(
+        cls,
+        data: Dataset,
+        prior: NIW | None = None,
+        *,
+        components: int | tuple[int, ...] | str = "evidence",
+        covariances: Covariances = "own",
+    ) -> "Mixture":
+        """Join the model with rows; None is the default prior."""
+        if covariances not in ("own", "shared"):
+            raise DataError(f"`covariances` must be 'own' or 'shared'; got {covariances!r}.")
+        if prior is not None and not (isinstance(prior, NIW) and prior.is_proper):
+            raise PriorError(f"`prior` of BayesianMixture must be a proper NIW or None; got {prior!r}.")
+        rows = data.original or data
+        rows.require_complete("Mixture discriminant analysis")
+        prior = component_default(rows.X, rows.y, rows.K, rows.weight) if prior is None else prior
+        if len(prior.m) != data.d:
+            raise PriorError(f"`prior` has {len(prior.m)} features, `X` has {data.d}. Give one entry a feature.")
+        axis = ordering_axes(rows.X, rows.y, rows.K, prior)
+        numbers = choose_components(data, prior, axis, covariances) if components == "evidence" else None
+        kind = Mixture if covariances == "own" else SharedMixture
+        return kind(
+            data,
+            prior,
+            alpha=Dirichlet().vector(data.K),
+            components=_check_components(components, data.K) if numbers is None else numbers,
+            axis=axis,
+        )
+
+    @classmethod
+    def from_signature(cls, **arguments: Any) -> Self:
+        """Return the family of a PyMC model that `build` wrote."""
+        kind: Any = Mixture if arguments.pop("covariances") == "own" else SharedMixture
+        return kind(**arguments)
+
+    @classmethod
+    def default_for(cls, K: int) -> bool:
+        """Whether it is fitted unasked: no, choosing the components and checking the fit take some seconds."""
+        return False
+
+    def describe_prior(self) -> tuple[str, ...]:
+        """Return the prior in lines of plain text."""
+        c, (names, numbers) = "_c" if self.covariances == "own" else "", (self.data.class_names, self.components)
+        return (
+            "components: " + ", ".join(f"{name} {C}" for name, C in zip(names, numbers, strict=True)),
+            f"Σ{c} ~ Inverse-Wishart(Ψ, {self.prior.nu:g}), √|Ψ| half of that of a whole class",
+            f"μ_c | Σ{c} ~ N(m, Σ{c} / {self.prior.kappa:g})",
+            "ωₖ ~ Dirichlet(1, …, 1), π ~ Dirichlet(1, …, 1)",
+        )
+
+    @property
+    def coords(self) -> dict[str, list[str]]:
+        """Names of classes, features and components, such as `setosa 2`."""
+        names = coordinates(class_names=self.data.class_names, feature_names=self.data.feature_names)
+        return names | {"component": _component_names(names["class"], self.components)}
+
+    @classmethod
+    def model_coords(
+        cls, model: FittedModel, class_names: Sequence[Any], feature_names: Sequence[str]
+    ) -> dict[str, list[str]]:
+        """Return the same for a fitted model whose data are gone."""
+        assert isinstance(model, MixtureModel)
+        names = coordinates(class_names=class_names, feature_names=feature_names)
+        return names | {"component": _component_names(names["class"], model.components)}
+
+    def block(self) -> MixtureBlock:
+        """Return the density of weights, centres and covariances."""
+        return MixtureBlock(self.data, self.prior, self.components, self.covariances == "shared", self.axis)
+
+    @cached_property
+    def target(self) -> ThirdOrder:
+        """The log posterior of one order of the components."""
+        return Ordered(self.density)
+
+    def from_variables(self, variables: Mapping[str, Floats]) -> FittedModel:
+        """Return the model with draws of its parameters."""
+        drawn = FusedFamily.from_variables(self, variables)
+        assert isinstance(drawn, DrawnModel)
+        return MixtureModel(drawn.family, drawn.K, drawn.features, drawn.shares, drawn.draws, self.components)
+
+    def build(self) -> "pm.Model":
+        """Return the PyMC model."""
+        from bayes_gda.models import mixture
+
+        shared, class_prior, data = self.covariances == "shared", Dirichlet(self.alpha), self.plain_data
+        return mixture.build(data, self.components, self.prior, class_prior, shared=shared, axis=self.axis)
+
+
+class SharedMixture(Mixture):
+    """The same with one covariance for all components."""
+
+    title = "Mixture discriminant analysis, shared covariance"
+    sentence = "Every class is a mixture of Gaussian clouds of the same shape; it may have several centres."
+    formula = ("y ~ Categorical(π)", "x | y = k ~ Σ ω_c N(μ_c, Σ) over the components c of class k")
+    variables = ("pi", "weight", "component_mu", "Sigma")
+    covariances = "shared"
+
+
+def choose_components(data: Dataset, prior: NIW, axis: Floats, covariances: Covariances) -> tuple[int, ...]:
+    """Return the number of components (K,) of the highest evidence by Laplace; one for all if these share Σ.
+
+    With covariances of their own the classes do not depend on each other, and each is chosen by itself.
+    """
+    if covariances == "shared":
+        found = [log_evidence(data, prior, (C,) * data.K, axis, shared=True) for C in range(1, MOST_COMPONENTS + 1)]
+        return (int(np.argmax(found)) + 1,) * data.K
+    numbers = []
+    for k in range(data.K):
+        mine = np.flatnonzero(data.y == k)
+        rows = Dataset.of_checked(
+            data.X[mine],
+            np.zeros(len(mine), dtype=np.intp),
+            data.feature_names,
+            (0,),
+            None if data.weight is None else data.weight[mine],
+        )
+        # A component that would have fewer rows than features is not one that rows can show.
+        most = int(np.clip(len(mine) // (data.d + 1), 1, MOST_COMPONENTS))
+        found = [log_evidence(rows, prior, (C,), axis[k : k + 1], shared=False) for C in range(1, most + 1)]
+        numbers.append(int(np.argmax(found)) + 1)
+    return tuple(numbers)
+
+
+def log_evidence(data: Dataset, prior: NIW, components: tuple[int, ...], axis: Floats, *, shared: bool) -> float:
+    """Return log p(rows | classes) by Laplace, −∞ where there is no mode."""
+    block = MixtureBlock(data, prior, components, shared, axis)
+    try:
+        with one_blas_thread():
+            return laplace_approximation(Smoothed(block), block.start).log_evidence  # type: ignore[arg-type]
+    except ConvergenceError:
+        return -np.inf
+
+
+def _check_components(components: Any, K: int) -> tuple[int, ...]:
+    numbers = (components,) * K if isinstance(components, (int, np.integer)) else components
+    whole = isinstance(numbers, tuple | list) and len(numbers) == K
+    if not whole or not all(isinstance(C, (int, np.integer)) and not isinstance(C, bool) and C > 0 for C in numbers):
+        raise DataError(f"`components` must be 'evidence', or 1 or more for each of {K} classes; got {components!r}.")
+    return tuple(int(C) for C in numbers)
+
+
+def _component_names(class_names: Sequence[str], components: Sequence[int]) -> list[str]:
+    return [f"{name} {i + 1}" for name, C in zip(class_names, components, strict=True) for i in range(C)]

@@ -1,0 +1,35 @@
+"""The default prior of the components of a class, and the axis along which they are put in order."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayes_gda.checks import Floats
+from bayes_gda.data.moments import Moments
+from bayes_gda.priors.defaults import varied
+from bayes_gda.priors.distributions import NIW
+
+
+def component_default(X: Floats, y: NDArray[np.intp], K: int, weight: Floats | None = None) -> NIW:
+    """Return `NIW.default` of the rows X (n, d) with class codes y (n,), with half the volume.
+
+    A component is a part of its class: Ψ is that of the class times 2^{−2/d}, so that √|Ψ| is half as large (after
+    Fraley & Raftery 2007, who divide by the number of components). One prior serves any number of components, so that
+    their evidences can be compared.
+    """
+    prior = NIW.default(varied(Moments.from_arrays(X, y, K, sample_weight=weight)))
+    return NIW(m=prior.m, kappa=prior.kappa, Psi=prior.Psi * 2 ** (-2 / len(prior.m)), nu=prior.nu)
+
+
+def ordering_axes(X: Floats, y: NDArray[np.intp], K: int, prior: NIW) -> Floats:
+    """Return the direction (K, d) in which each class has its largest spread, in units of Ψ.
+
+    Its largest entry is positive: the components of a class are numbered by the place of their centres along it.
+    """
+    root = np.linalg.inv(np.linalg.cholesky(prior.Psi))
+    out = np.tile(root[0], (K, 1))
+    for k in range(K):
+        Y = (X[y == k] - prior.m) @ root.T
+        if len(Y) > 1:
+            axis = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][0] @ root
+            out[k] = axis * np.sign(axis[np.abs(axis).argmax()])
+    return out
