@@ -40,13 +40,18 @@ def write_page(folder: Path = FOLDER) -> Path:
     page = folder / PAGE
     draft = page.with_suffix(".tmp")
     parts = _calibration(folder / "calibration.json"), _verdict(folder / "verdict.json"), _mixed(folder / "mixed.json")
+    parts = (*parts, _contamination(folder / "contamination.json"))
     draft.write_text(render(_read(folder / "sbc.json"), *parts), encoding="utf-8")
     draft.replace(page)
     return page
 
 
 def render(
-    sbc: Mapping[str, Any] | None, calibration: str | None = None, verdict: str | None = None, mixed: str | None = None
+    sbc: Mapping[str, Any] | None,
+    calibration: str | None = None,
+    verdict: str | None = None,
+    mixed: str | None = None,
+    contamination: str | None = None,
 ) -> str:
     """Return the page.
 
@@ -54,8 +59,9 @@ def render(
     ----------
     sbc
         The numbers of `proof.sbc`, or None.
-    calibration, verdict, mixed
-        The sections on real data, on the verdicts and on tables with columns of any type as HTML, or None.
+    calibration, verdict, mixed, contamination
+        The sections on real data, on the verdicts, on tables with columns of any type and on corrupted training rows as
+        HTML, or None.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -66,7 +72,12 @@ def render(
     shown = {} if sbc is None else _content(sbc)
     sections = {
         name: None if html is None else Markup(html)
-        for name, html in (("calibration", calibration), ("verdict", verdict), ("mixed", mixed))
+        for name, html in (
+            ("calibration", calibration),
+            ("verdict", verdict),
+            ("mixed", mixed),
+            ("contamination", contamination),
+        )
     }
     template = environment.get_template("page.html.jinja")
     return template.render(sbc=sbc, **sections, css=css, colors=COLORS, dark=DARK, **shown)
@@ -99,6 +110,15 @@ def _mixed(path: Path) -> str | None:
     if data is None:
         return None
     from proof.mixed_section import section
+
+    return section(data)
+
+
+def _contamination(path: Path) -> str | None:
+    data = _read(path)
+    if data is None:
+        return None
+    from proof.contamination import section
 
     return section(data)
 
