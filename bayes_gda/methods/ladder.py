@@ -39,15 +39,15 @@ if TYPE_CHECKING:
 Method = Literal["exact", "laplace", "ep", "variational", "skew-modal", "corrected", "mcmc"]
 # Methods that are taken as they are where they are asked for: Laplace, and the better Gaussians.
 GAUSSIAN: tuple[str, ...] = ("laplace", *BETTER)
-# Equally weighted draws that a corrected posterior is resampled to: so many that they add little to the error of the
-# weighted ones, which are worth 3000 or more where that could be had.
+# Equally weighted draws that a corrected posterior is resampled to: they add little to the error of the weighted ones.
 CORRECTED_DRAWS = 16_000
-# From so many rows on, few draws are weighed first, over all rows: where rows are many the posterior is near Gaussian,
-# and they are enough to say so. The full check takes some .2 s here, and grows with the rows.
+# From so many rows on, few draws are weighed first, over all rows: the posterior is then often near Gaussian.
 MANY_ROWS = 5_000
 # Weights up to which importance sampling is tried where the better Gaussian gives up: with more, no proposal keeps
 # enough effective draws, and each round costs as much as a hundred passes.
 WEIGHED_DIM = 64
+# Coordinates up to which Laplace is set beside an exact posterior: its curvature takes 10·dim² numbers, 700 MB here.
+COMPARED_DIM = 3000
 EXACT = "The prior is conjugate: nothing is approximated."
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
 SAMPLE_PART = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."
@@ -209,7 +209,7 @@ def fit_every(
             models["exact"], evidence["exact"] = exact.model, (exact.log_evidence, exact.log_evidence_error)
         # Weighing takes seconds with many parameters. Beside the exact posterior only its evidence is news.
         fast = None
-        if family.has_mode:
+        if family.has_mode and (exact is None or family.parameters <= COMPARED_DIM):
             fast = _fast(family, settings, every=True, weighed=exact is None or sampling)
             models |= {name: model for name, model in fast.models.items() if exact is None or name != "corrected"}
             evidence |= fast.evidence

@@ -19,6 +19,7 @@ from bayes_gda.errors import ConvergenceError, InferenceWarning, PriorError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 from bayes_gda.families.base import Family
 from bayes_gda.families.registry import get_family
+from bayes_gda.methods import ladder
 from bayes_gda.methods.ladder import CORRECTED_DRAWS, EXACT, SAMPLE_PART, Exact, fit, fit_every
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 from bayes_gda.methods.settings import Settings
@@ -495,6 +496,13 @@ def test_beside_the_exact_posterior_nothing_is_weighed_unless_sampled():
     assert (found.chosen, found.verdict.importance, found.verdict.diagnosis) == ("exact", None, None)
     assert family.target.calls == 0
     assert not family.samples
+
+
+def test_beside_an_exact_posterior_of_very_many_coordinates_laplace_is_left_out(monkeypatch):
+    monkeypatch.setattr(ladder, "COMPARED_DIM", 0)
+    found = fit_every(stub("trusted", closed=CLOSED), Settings(), sampling=False)
+    assert (list(found.models), found.chosen, found.gaussian) == (["exact"], "exact", None)
+    assert "laplace" in fit_every(stub("trusted"), Settings(), sampling=False).models
 
 
 @pytest.mark.parametrize(
