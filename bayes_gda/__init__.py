@@ -11,8 +11,9 @@ from bayes_gda._version import __version__
 
 if TYPE_CHECKING:
     from bayes_gda.data.examples import load_example
+    from bayes_gda.data.frames.reading import read_table
     from bayes_gda.data.moments import Moments
-    from bayes_gda.data.table import Dataset, read_table
+    from bayes_gda.data.table import Dataset
     from bayes_gda.effects import comparisons, predictions, slopes
     from bayes_gda.errors import (
         BayesGDAError,
@@ -74,7 +75,7 @@ _HOME = {
     "load_example": "data.examples",
     "predictions": "effects",
     "prior_sensitivity": "evaluation.sensitivity",
-    "read_table": "data.table",
+    "read_table": "data.frames.reading",
     "sample": "families.built",
     "save": "store",
     "slopes": "effects",

@@ -21,22 +21,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-# Lines end where they end, so that the examples can be read.
-_COSTS = """\
-[bold]A cost file[/bold] has a row for each action and a column for each true class;
-a benefit is a negative cost. As CSV, and the same as JSON:
-
-    action,benign,malignant
-    send home,0,50
-    operate,10,1
-
-    {"send home": {"benign": 0, "malignant": 50},
-     "operate": {"benign": 10, "malignant": 1}}
-
-Names may be left out if the actions are the classes, in their sorted order:
-two lines 0,50 and 10,0, or \\[[0, 50], [10, 0]].
-"""
-
 
 def _version(asked: bool) -> None:
     if asked:
@@ -56,7 +40,7 @@ def _top(
     """
 
 
-@app.command(epilog=_COSTS)
+@app.command(epilog=o.COSTS)
 def report(
     data: o.Data,
     target: o.Target = None,
@@ -73,6 +57,11 @@ def report(
     categorical: o.Categorical = None,
     drop: o.Drop = None,
     missing: o.OnMissing = "error",
+    formula: o.Formula = None,
+    drop_constant: o.DropConstant = False,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     sampler: o.SamplerOption = o.Sampler.pymc,
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
@@ -84,9 +73,10 @@ def report(
     from bayes_gda.cli.inputs import model_names
 
     chosen, size = model_names(models, "--models"), o.parse_size(test_size)
-    rows, costs = _read(data, target, categorical, drop, missing), None
+    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
+    rows, costs = o.read(data, options), None
     if cost is not None:
-        costs = _costs(cost, rows.class_names)
+        costs = o.costs(cost, rows.class_names)
     from bayes_gda.cli import reports
 
     settings: dict[str, Any] = {
@@ -103,7 +93,7 @@ def report(
         "tolerance": tolerance,
         "data_name": data,
         "target": target,
-        "table_options": _options(target, categorical, drop, missing).words(),
+        "table_options": options.words(),
     }
     with outputs.progress("Report") as advance:
         made = reports.write(rows, folder, {**settings, "progress": advance})
@@ -134,6 +124,11 @@ def fit(
     categorical: o.Categorical = None,
     drop: o.Drop = None,
     missing: o.OnGaps = "error",
+    formula: o.Formula = None,
+    drop_constant: o.DropConstant = False,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     inference: o.InferenceOption = o.Inference.auto,
     prior_scale: o.PriorScale = None,
     degree: o.Degree = None,
@@ -156,7 +151,7 @@ def fit(
     how = fits.FitOptions(
         inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance, link and link.value
     )
-    options = _options(target, categorical, drop, missing)
+    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
     if batches or cluster is not None or tables.in_batches(data):
         made = tables.fit_table(model, data, options, how, cluster)
     else:
@@ -169,7 +164,7 @@ def fit(
         fits.show_fit(made.estimator)
 
 
-@app.command(epilog=_COSTS)
+@app.command(epilog=o.COSTS)
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` wrote.")],
     new: Annotated[
@@ -207,6 +202,9 @@ def predict(
     trust: o.Trust = False,
     formulas: o.Formulas = False,
     json: o.Json = False,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
 ) -> None:
     """Predict the rows of NEW: class, probabilities with credible intervals, and decisions under costs.
 
@@ -224,15 +222,16 @@ def predict(
     from bayes_gda.cli import rows
     from bayes_gda.cli.fits import model_name
     from bayes_gda.cli.inputs import read_new_rows
+    from bayes_gda.data.frames.text import Dialect
     from bayes_gda.store import load, load_encoding
 
     estimator = load(model)
-    encoding = rows.model_encoding(estimator, load_encoding(model))
-    costs = None if cost is None else _costs(cost, estimator.classes_.tolist())
-    frame = read_new_rows(new, encoding)
+    coding = rows.model_encoding(estimator, load_encoding(model))
+    costs = None if cost is None else o.costs(cost, estimator.classes_.tolist())
+    frame = read_new_rows(new, coding, Dialect(sep, decimal, encoding))
     options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing, novel, worth, trust)
     with outputs.progress("Predicting") as advance:
-        table = rows.predict_rows(estimator, encoding, frame, options, advance)
+        table = rows.predict_rows(estimator, coding, frame, options, advance)
     counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}
     summary = {"model": model_name(estimator), "n": len(table), "interval": interval, "predicted": counts}
     outputs.write_rows(table, out, summary if json else None, "rows", formulas=formulas)
@@ -248,6 +247,11 @@ def compare(
     categorical: o.Categorical = None,
     drop: o.Drop = None,
     missing: o.OnGaps = "error",
+    formula: o.Formula = None,
+    drop_constant: o.DropConstant = False,
+    sep: o.Sep = None,
+    decimal: o.Decimal = None,
+    encoding: o.Encoding = None,
     inference: o.InferenceOption = o.Inference.auto,
     sampler: o.SamplerOption = o.Sampler.auto,
     draws: o.Draws = 1000,
@@ -259,7 +263,8 @@ def compare(
     from bayes_gda.cli.inputs import model_names
 
     chosen, size = model_names(models, "--models"), o.parse_size(test_size)
-    rows = _read(data, target, categorical, drop, missing)
+    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
+    rows = o.read(data, options)
     from bayes_gda.cli import fits, scores
     from bayes_gda.families.registry import default_families
 
@@ -375,24 +380,3 @@ def simulate(
     found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
     summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
     outputs.write_rows(table_of(drawn), out, summary if json else None, "rows")
-
-
-# ── From text to values ─────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _read(source: str, target: str | None, categorical: Any, drop: Any, missing: str) -> Any:
-    from bayes_gda.cli.inputs import read_data
-
-    return read_data(source, _options(target, categorical, drop, missing))
-
-
-def _options(target: str | None, categorical: Any, drop: Any, missing: str) -> Any:
-    from bayes_gda.cli.inputs import TableOptions
-
-    return TableOptions(target, tuple(categorical or ()), tuple(drop or ()), missing)
-
-
-def _costs(path: str, class_names: Any) -> Any:
-    from bayes_gda.cli.inputs import read_costs
-
-    return read_costs(path, class_names)

@@ -14,8 +14,9 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.files import read_frame
 from bayes_gda.data.frames.encode import AnyEncoding
+from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.table import Dataset
-from bayes_gda.data.validate import columns_hint, listed
+from bayes_gda.data.validate import columns_hint, drop_columns, listed
 from bayes_gda.errors import DataError
 from bayes_gda.families.registry import family_names
 
@@ -39,18 +40,30 @@ class TableOptions:
         Columns to take as categorical, and columns to leave out.
     missing
         `error`, or `drop` rows with missing values, or `keep` them for models that take them.
+    formula
+        Features, and the target if that is None; None takes all columns.
+    constant
+        `error`, or `drop` columns that do not vary.
+    dialect
+        How a text file is written.
     """
 
     target: str | None
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     missing: str = "error"
+    formula: str | None = None
+    constant: str = "error"
+    dialect: Dialect = AS_FOUND
 
     def words(self) -> tuple[str, ...]:
         """Return the options but the target as one would type them."""
         columns = [("--categorical", name) for name in self.categorical] + [("--drop", name) for name in self.drop]
         gaps = [("--missing", self.missing)] if self.missing != "error" else []
-        return tuple(word for pair in columns + gaps for word in pair)
+        said = {"--formula": self.formula, "--sep": self.dialect.sep, "--decimal": self.dialect.decimal}
+        more = [(name, value) for name, value in {**said, "--encoding": self.dialect.encoding}.items() if value]
+        flags = ("--drop-constant",) if self.constant == "drop" else ()
+        return (*(word for pair in columns + gaps + more for word in pair), *flags)
 
 
 def model_names(texts: Sequence[str] | None, option: str) -> tuple[str, ...] | None:
@@ -73,9 +86,9 @@ def read_data(source: str, options: TableOptions) -> Dataset:
 
     if options.target not in (None, EXAMPLE_TARGET):
         raise DataError(f"`--target` of an example is always {EXAMPLE_TARGET!r}; got {options.target!r}. Leave it out.")
-    if options.categorical or options.drop:
+    if options.categorical or options.drop or options.formula:
         raise DataError(
-            "`--categorical` and `--drop` are for files; got an example. Write it to a file first: "
+            "`--categorical`, `--drop` and `--formula` are for files; got an example. Write it to a file first: "
             f"bayes-gda examples {source.removeprefix(EXAMPLE)} -o FILE.csv"
         )
     data = load_example(source.removeprefix(EXAMPLE))
@@ -109,9 +122,9 @@ def table_of(data: Dataset) -> "pd.DataFrame":
     return frame.assign(**{EXAMPLE_TARGET: labels_of(data)})
 
 
-def read_new_rows(path: str, encoding: AnyEncoding) -> "pd.DataFrame":
+def read_new_rows(path: str, encoding: AnyEncoding, dialect: Dialect = AS_FOUND) -> "pd.DataFrame":
     """Read a table that has every column of the encoding; those that are missing are all named at once."""
-    frame = _read_file(path)
+    frame = _read_file(path, dialect)
     absent = [column.name for column in encoding.columns if column.name not in frame.columns]
     if absent:
         hint = columns_hint(absent[0], frame.columns) if len(absent) == 1 else f" It has {listed(frame.columns)}."
@@ -121,31 +134,27 @@ def read_new_rows(path: str, encoding: AnyEncoding) -> "pd.DataFrame":
     return frame
 
 
-def _read_file(name: str) -> "pd.DataFrame":
+def _read_file(name: str, dialect: Dialect) -> "pd.DataFrame":
     """Read a file whole; a folder is for `fit`, which takes it in batches."""
     path = Path(name)
     if path.is_dir():
         raise DataError(f"{name!r} is a folder, which only `fit` reads. Give a file.")
-    return read_frame(path)
+    return read_frame(path, dialect)
 
 
 def _from_file(source: str, options: TableOptions) -> Dataset:
-    if options.target is None:
+    if options.target is None and options.formula is None:
         raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
-    frame = _read_file(source)
-    for name in options.drop:
-        if name not in frame.columns:
-            raise DataError(f"`--drop` names no column: {name!r}.{columns_hint(name, frame.columns)}")
-        if name == options.target:
-            raise DataError(f"`--drop` names the target {name!r}. Leave it out.")
-    frame = frame.drop(columns=list(options.drop))
-    missing: Any = options.missing
+    frame = _read_file(source, options.dialect)
+    asked: dict[str, Any] = {"missing": options.missing, "constant": options.constant, "formula": options.formula}
     try:
-        return Dataset.from_frame(frame, target=options.target, categorical=options.categorical, missing=missing)
+        frame = drop_columns(frame, options.drop, options.target)
+        return Dataset.from_frame(frame, target=options.target, categorical=options.categorical, **asked)
     except DataError as error:
         # The remedies of the library in the words of the command line.
         text = str(error).replace('missing="drop"', "--missing drop")
         text = text.replace('missing="keep"', "--missing keep (fit and compare)")
+        text = text.replace('constant="drop"', "--drop-constant").replace("`drop` names", "`--drop` names")
         raise DataError(text.replace("Drop the column.", "Drop the column: --drop COL.")) from error
 
 

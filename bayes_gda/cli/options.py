@@ -1,7 +1,7 @@
 """The options that several commands share, each with the sentence that `--help` shows."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -49,7 +49,7 @@ class Simulation(StrEnum):
 _TABLE = "The table"
 _FIT = "The computation"
 
-_FILES = "A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather)"
+_FILES = "A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx, .jsonl)"
 _EXAMPLES = "or example:NAME; `bayes-gda examples` lists the names."
 Data = Annotated[str, typer.Argument(metavar="DATA", show_default=False, help=f"{_FILES} {_EXAMPLES}")]
 DataOrFolder = Annotated[
@@ -249,9 +249,90 @@ Rows = Annotated[
 ]
 
 
+Formula = Annotated[
+    str | None,
+    typer.Option(
+        "--formula",
+        metavar="TEXT",
+        show_default=False,
+        rich_help_panel=_TABLE,
+        help="Features as formulaic reads them: 'species ~ bill + C(island)*sex'. Its target stands for --target.",
+    ),
+]
+DropConstant = Annotated[
+    bool, typer.Option("--drop-constant", rich_help_panel=_TABLE, help="Leave out all columns that do not vary.")
+]
+Sep = Annotated[
+    str | None,
+    typer.Option(
+        "--sep", metavar="CHAR", show_default="as found", rich_help_panel=_TABLE, help="Separator of a text file."
+    ),
+]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        "--decimal", metavar="CHAR", show_default="as found", rich_help_panel=_TABLE, help="Decimal mark: . or a comma."
+    ),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        "--encoding",
+        metavar="NAME",
+        show_default="UTF-8",
+        rich_help_panel=_TABLE,
+        help="Encoding of a text file, such as latin-1.",
+    ),
+]
+
+# Lines end where they end, so that the examples can be read.
+COSTS = """\
+[bold]A cost file[/bold] has a row for each action and a column for each true class;
+a benefit is a negative cost. As CSV, and the same as JSON:
+
+    action,benign,malignant
+    send home,0,50
+    operate,10,1
+
+    {"send home": {"benign": 0, "malignant": 50},
+     "operate": {"benign": 10, "malignant": 1}}
+
+Names may be left out if the actions are the classes, in their sorted order:
+two lines 0,50 and 10,0, or \\[[0, 50], [10, 0]].
+"""
+
+
 def parse_size(text: str) -> float | int:
     """Return a share (0.3) or a number of rows (50)."""
     try:
         return int(text) if text.strip().isdecimal() else float(text)
     except ValueError:
         raise DataError(f"`--test-size` must be a share such as 0.3 or a number of rows; got {text!r}.") from None
+
+
+# ── From text to values ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def read(source: str, options: Any) -> Any:
+    """Read the table that the options describe."""
+    from bayes_gda.cli.inputs import read_data
+
+    return read_data(source, options)
+
+
+def table_options(
+    target: Any, categorical: Any, drop: Any, missing: str, formula: Any, constant: bool, text: Any
+) -> Any:
+    """Return how to read a table, by the options of a command."""
+    from bayes_gda.cli.inputs import TableOptions
+    from bayes_gda.data.frames.text import Dialect
+
+    columns = tuple(categorical or ()), tuple(drop or ())
+    return TableOptions(target, *columns, missing, formula, "drop" if constant else "error", Dialect(*text))
+
+
+def costs(path: str, class_names: Any) -> Any:
+    """Read a file of costs for these classes."""
+    from bayes_gda.cli.inputs import read_costs
+
+    return read_costs(path, class_names)

@@ -12,6 +12,7 @@ from bayes_gda.cli.fits import FitOptions, fit_model, make_estimator
 from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
 from bayes_gda.data.frames.encode import AnyEncoding
+from bayes_gda.data.frames.text import AS_FOUND
 from bayes_gda.data.large.batches import Source, open_batches
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
@@ -74,6 +75,11 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
         raise DataError(f"`--batches` and `--cluster` are for files; got {source}. Leave them out.")
     if options.target is None:
         raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
+    if options.formula is not None or options.constant != "error" or options.dialect != AS_FOUND:
+        raise DataError(
+            "`--formula`, `--drop-constant`, `--sep`, `--decimal` and `--encoding` are for tables read whole; got one "
+            "read in batches. Leave them out."
+        )
     if options.missing == "keep":
         raise DataError("`--missing keep` is for tables read whole; got one read in batches. Use --missing drop.")
     if cluster is not None and not ADDRESS.fullmatch(cluster):

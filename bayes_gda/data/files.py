@@ -1,4 +1,4 @@
-"""Read a data frame from a file of text or of Arrow's binary types."""
+"""Read a data frame from a file: text, Arrow's binary types, Excel, JSON lines."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import zlib
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.validate import check_distinct, near_misses
 from bayes_gda.errors import DataError
 from bayes_gda.extras import require
@@ -17,11 +18,29 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # The file types, with the separator of those that are text.
-_KINDS = {".csv": ",", ".csv.gz": ",", ".tsv": "\t", ".tsv.gz": "\t", ".parquet": None, ".feather": None}
+_KINDS = {
+    ".csv": ",",
+    ".csv.gz": ",",
+    ".tsv": "\t",
+    ".tsv.gz": "\t",
+    ".parquet": None,
+    ".feather": None,
+    ".xlsx": None,
+    ".jsonl": None,
+    ".ndjson": None,
+}
 
 
-def read_frame(path: Path) -> pd.DataFrame:
-    """Read a file whose name says its type; whatever is wrong with it is a `DataError`."""
+def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
+    """Read a file whose name says its type; whatever is wrong with it is a `DataError`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    dialect
+        How a text file is written; what is None is found out.
+    """
     import pandas as pd
 
     kind = next((kind for kind in _KINDS if path.name.lower().endswith(kind)), None)
@@ -32,12 +51,18 @@ def read_frame(path: Path) -> pd.DataFrame:
         raise DataError(f"No such file: {str(path)!r}.{near_misses(path.name, siblings) or ' Check the path.'}")
     if kind in (".parquet", ".feather"):
         require("pyarrow", f"A {kind} file")
+    if kind == ".xlsx":
+        require("openpyxl", "An .xlsx file")
     try:
+        if kind == ".xlsx":
+            return pd.read_excel(path)
+        if kind in (".jsonl", ".ndjson"):
+            return pd.read_json(path, lines=True)
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind == ".feather":
             return pd.read_feather(path)
-        return _read_text(path, str(_KINDS[kind]))
+        return _read_text(path, dialect.resolve(path, str(_KINDS[kind])))
     except DataError:
         raise
     except (ValueError, OSError, EOFError, NotImplementedError, zlib.error) as error:
@@ -47,10 +72,10 @@ def read_frame(path: Path) -> pd.DataFrame:
         ) from error
 
 
-def _read_text(path: Path, separator: str) -> pd.DataFrame:
+def _read_text(path: Path, dialect: Dialect) -> pd.DataFrame:
     import pandas as pd
 
-    options: dict[str, Any] = {"sep": separator, "encoding": "utf-8-sig"}
+    options: dict[str, Any] = {"sep": dialect.sep, "encoding": dialect.encoding}
     header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
     # Pandas would rename the second of two equal names to `a.1`, and call a nameless column `Unnamed: 0`.
     check_distinct(header, "Column name")
@@ -62,7 +87,9 @@ def _read_text(path: Path, separator: str) -> pd.DataFrame:
     # Without index_col, rows longer than the header would become an index; with it they lose their end.
     with _LONG_ROWS:
         try:
-            df: pd.DataFrame = pd.read_csv(path, index_col=False, low_memory=False, **options)
+            df: pd.DataFrame = pd.read_csv(
+                path, index_col=False, low_memory=False, decimal=dialect.decimal or ".", **options
+            )
         except pd.errors.ParserWarning:
             raise ValueError("some rows have more fields than the header") from None
     return df

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -21,7 +20,6 @@ from bayes_gda.data.arrays import (
     read_only,
 )
 from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, draw_test_rows, plain
-from bayes_gda.data.files import read_frame
 from bayes_gda.data.frames.encode import AnyEncoding, encode_table
 from bayes_gda.data.validate import (
     Origin,
@@ -38,7 +36,6 @@ from bayes_gda.errors import DataError
 from bayes_gda.missing import Training
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Sequence
 
     import pandas as pd
@@ -379,20 +376,3 @@ class Dataset:
         check_missing(
             find_gaps(self.X, self.feature_names), f'{model} needs complete rows: load the data with missing="drop".'
         )
-
-
-def read_table(
-    path: str | os.PathLike[str], *, target: str, categorical: Iterable[str] = (), missing: Training = "error"
-) -> Dataset:
-    """Read a table from a file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet or .feather.
-
-    In text files an empty cell, NA, NaN, null, None and the like are missing values, as pandas has it.
-
-    Parameters
-    ----------
-    path
-        File to read; its name says its type.
-    target, categorical, missing
-        As in `Dataset.from_frame`.
-    """
-    return Dataset.from_frame(read_frame(Path(path)), target=target, categorical=categorical, missing=missing)

@@ -51,6 +51,19 @@ def check_target(df: pd.DataFrame, target: str) -> None:
         raise DataError(f"The table has no target column {target!r}.{columns_hint(target, df.columns)}")
 
 
+def drop_columns(df: pd.DataFrame, drop: Iterable[str], target: str | None) -> pd.DataFrame:
+    """Return the table without some columns, each of which it must have."""
+    if isinstance(drop, str):
+        raise DataError(f"`drop` must be a list of columns; got {drop!r}. Use [{drop!r}].")
+    names = list(drop)
+    for name in names:
+        if name not in df.columns:
+            raise DataError(f"`drop` names no column: {name!r}.{columns_hint(name, df.columns)}")
+        if name == target:
+            raise DataError(f"`drop` names the target {name!r}. Leave it out.")
+    return df.drop(columns=names)
+
+
 def check_filled(df: pd.DataFrame) -> None:
     """Check that `df` has rows."""
     if not len(df):

@@ -11,7 +11,8 @@ from command_line import run, run_json
 from bayes_gda import __version__
 from bayes_gda.cli import reports
 from bayes_gda.data.examples import example_names, load_example
-from bayes_gda.data.table import Dataset, read_table
+from bayes_gda.data.frames.reading import read_table
+from bayes_gda.data.table import Dataset
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianRDA
 from bayes_gda.store import load
 

@@ -10,9 +10,10 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
+from bayes_gda.data.frames.reading import read_table
 from bayes_gda.data.large.batches import Batches, fit_moments, open_batches
 from bayes_gda.data.moments import Moments
-from bayes_gda.data.table import Dataset, read_table
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 
 WRITERS = {

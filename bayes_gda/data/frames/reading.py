@@ -1,0 +1,38 @@
+"""From a file to a `Dataset`."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bayes_gda.data.files import read_frame
+from bayes_gda.data.frames.text import AS_FOUND, Dialect
+from bayes_gda.data.table import Dataset
+from bayes_gda.data.validate import drop_columns
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    target: str | None = None,
+    drop: Iterable[str] = (),
+    dialect: Dialect = AS_FOUND,
+    **options: Any,
+) -> Dataset:
+    """Read a table from a file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx or .jsonl.
+
+    In text files an empty cell, NA, NaN, null, None and the like are missing values, as pandas has it.
+
+    Parameters
+    ----------
+    path
+        File to read; its name says its type.
+    drop
+        Columns to leave out.
+    dialect
+        Separator, decimal mark and encoding of a text file, where what it shows is not enough.
+    target, **options
+        As in `Dataset.from_frame`.
+    """
+    frame = drop_columns(read_frame(Path(path), dialect), drop, target)
+    return Dataset.from_frame(frame, target=target, **options)
