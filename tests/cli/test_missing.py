@@ -94,7 +94,7 @@ def test_a_model_that_takes_no_gaps_is_refused_before_any_is_fitted(folder, monk
     monkeypatch.setattr(scores, "fit", None)
     args = ("-t", "class", "--missing", "keep", "--models", "lda,logistic")
     said = run("compare", folder / "pima.csv", *args, code=2).stderr
-    assert "is for lda, qda and naive; got logistic" in said
+    assert "is for lda, qda, naive and mixed; got logistic" in said
 
 
 BAD = {
@@ -107,7 +107,7 @@ BAD = {
     "gaps": (["predict", "naive.nc", "pima.csv"], "or --missing use to predict from what they have"),
     "use of a regression": (
         ["predict", "logistic.nc", "pima.csv", "--missing", "use"],
-        "is for lda, qda and naive; got a model of logistic. Fit one of these.",
+        "is for lda, qda, naive and mixed; got a model of logistic. Fit one of these.",
     ),
     "novel of a regression": (["predict", "logistic.nc", "pima.csv", "--novel", "0.1"], "`--novel` is for lda, qda"),
     "rate": (["predict", "naive.nc", "pima.csv", "--novel", "2"], "between 0 and 1; got 2"),

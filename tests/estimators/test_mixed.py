@@ -156,6 +156,7 @@ def test_comparisons_take_the_frame(table, model):
     models = {"mixed": BayesianNaive().fit(X, y), "gaussian": BayesianNaiveGaussian().fit(X, y)}
     table = compare_models(models, X, y)
     assert table.loo.loc["mixed", "bad_k"] == 0
+    assert table.evidence["of"].nunique() == 2  # probabilities of levels are no densities of dummies
     data = Dataset.from_frame(X.assign(y=y), target="y")
     np.testing.assert_allclose(BayesianNaive().fit(data).predict_proba(X), models["mixed"].predict_proba(X))
 

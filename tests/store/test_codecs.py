@@ -22,11 +22,15 @@ from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor
+from bayes_gda.families.mixed.choice import Choice
+from bayes_gda.families.mixed.classifier import MixedClassifier
+from bayes_gda.families.mixed.column import Statistic
 from bayes_gda.families.registry import register, unregister
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
 from bayes_gda.methods.verdict import Propagation, Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
+from bayes_gda.priors.mixed import ColumnPrior, MixedPrior
 from bayes_gda.store.codecs import decode, encode, stored_types
 
 IRIS = load_example("iris")
@@ -83,6 +87,11 @@ PROPAGATED = Verdict(
     "trusted", "reason", "step", propagation=Propagation(TRUST.shift, 1e-3, 0.1 / 3, 0.01, -12.5, 1 / 30, 7)
 )
 CERTIFICATE = RowCertificate(LAPLACE, LAPLACE, np.eye(3) / 3, np.eye(3) / 7, 0.1 / 3)
+COLUMN = ColumnPrior("a", "normal", 0, 1, np.ones(4))
+LEVELS = ColumnPrior("b", "categorical", 1, 2, np.ones(3), ("u", "v"), coded=True)
+STATISTICS = Statistic(np.ones((2, 4))), Statistic(np.ones((2, 3)))
+CHOICE = Choice("a", "normal", "evidence", {"normal": -1.5, "gamma": -2.0})
+MIXED = MixedClassifier(MixedPrior((COLUMN, LEVELS)), np.ones(2), np.array([3.0, 4.0]), STATISTICS, (CHOICE,))
 OBJECTS = [
     NIW.default(MOMENTS),
     NIG.default(MOMENTS),
@@ -116,6 +125,11 @@ OBJECTS = [
     AveragedClassifier(MOMENTS, np.ones(3), MOMENTS.scatter.sum(axis=0) / 150, Grid((0.1, 0.9))),
     DrawnModel("lda", 3, 4, np.array([0.4, 0.3, 0.3]), EXACT.draw(7, random_seed=1)),
     PROPAGATED,
+    COLUMN,
+    MIXED,
+    MIXED.prior,
+    CHOICE,
+    *STATISTICS,
 ]
 
 
@@ -334,7 +348,7 @@ def always(new):
     return lambda _: new
 
 
-DRAWN = OBJECTS[-2]
+DRAWN = OBJECTS[-8]
 SPOILERS = [
     (MOMENTS, "mean", put((0, 0), np.nan)),
     (MOMENTS, "count", drop_last),

@@ -9,7 +9,8 @@
     other numbers                        normal; above 0 also log-normal and gamma; within (0, 1) logit-normal and beta
 
 The evidence is that of the column given the classes, summed over these, under each candidate's default prior. Of whole
-numbers, densities are compared with probabilities: a density is taken for the probability of an interval of length 1.
+numbers, densities are compared with probabilities: a density is taken for the probability of an interval of length 1,
+where the values spread over several of these in every class.
 """
 
 from collections.abc import Mapping
@@ -23,12 +24,15 @@ from bayes_gda.data.columns import Encoding
 from bayes_gda.data.groups import Group, groups_of, numeric_groups
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError
+from bayes_gda.families.mixed.column import Codes
 from bayes_gda.families.mixed.distributions import DISTRIBUTIONS
 from bayes_gda.priors.mixed import ColumnPrior, MixedPrior
 
 # Whole numbers are tried as categories if there are so few of them, and three rows for each at least.
 MOST_LEVELS = 12
 LEVEL_ROWS = 3
+# Standard deviation within every class from which on whole numbers are tried as measurements.
+LEAST_SPREAD = 1.0
 # Words that let the data or the types decide for all columns.
 BY_EVIDENCE, BY_TYPE = "evidence", "type"
 
@@ -98,7 +102,7 @@ def choose(
     return MixedPrior(tuple(priors)), tuple(choices)
 
 
-def candidates(group: Group, X: Floats) -> tuple[str, ...]:
+def candidates(group: Group, X: Floats, y: Codes) -> tuple[str, ...]:
     """Return the distributions that a column may have, by its type and values, the one of its type first."""
     if group.kind == "categorical":
         return ("categorical",)
@@ -114,8 +118,11 @@ def candidates(group: Group, X: Floats) -> tuple[str, ...]:
     if not (values == np.round(values)).all() or high > 1e9:
         positive = ("log-normal", "gamma") if low > 0 else ()
         return ("normal", *positive, *(("logit-normal", "beta") if low > 0 and high < 1 else ()))
-    words = ["poisson", "negative-binomial", "normal"] if low >= 0 else ["normal"]
-    words += ["log-normal", "gamma"] if low > 0 else []
+    # The density of whole numbers is the probability of an interval of length 1 only if it hardly varies in it.
+    spreads = [np.nanstd(x[y == k]) for k in np.unique(y) if (~np.isnan(x[y == k])).sum() > 1]
+    smooth = ["normal", *(["log-normal", "gamma"] if low > 0 else [])]
+    words = ["poisson", "negative-binomial"] if low >= 0 else []
+    words += smooth if not words or min(spreads, default=0.0) >= LEAST_SPREAD else []
     few = len(values) <= MOST_LEVELS and rows >= LEVEL_ROWS * len(values)
     return tuple([*words, "categorical"] if few else words)
 
@@ -169,7 +176,7 @@ def _choose_column(group: Group, data: Dataset, word: str | None, rule: str) -> 
     if word is not None:
         prior = column_prior(group, data, word)
         return prior, Choice(group.name, prior.distribution, "given", {})
-    words = candidates(group, data.X)
+    words = candidates(group, data.X, data.y)
     if len(words) == 1 or rule == BY_TYPE:
         return column_prior(group, data, words[0]), Choice(group.name, words[0], "type", {})
     priors, evidence = {}, {}

@@ -186,12 +186,14 @@ def test_generated_rows_have_the_moments_of_the_posterior(family):
 def test_candidates_go_by_type_and_values(data):
     from bayes_gda.data.groups import groups_of
 
-    found = {group.name: candidates(group, data.X) for group in groups_of(data.encoding)}
+    found = {group.name: candidates(group, data.X, data.y) for group in groups_of(data.encoding)}
     assert found["a"] == ("normal",)
     assert found["b"] == ("normal", "log-normal", "gamma")
     assert found["c"][:3] == ("poisson", "negative-binomial", "normal")
     assert found["e"] == ("bernoulli",)
     assert found["f"] == ("categorical",)
+    rare = Dataset.from_arrays(np.array([0.0] * 50 + [1, 2, 3, 0])[:, None], np.arange(54) % 2)
+    assert choose(rare)[0].columns[0].distribution in ("poisson", "negative-binomial", "categorical")
     assert found["g"] == ("normal", "log-normal", "gamma", "logit-normal", "beta")
 
 
