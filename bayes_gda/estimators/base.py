@@ -11,6 +11,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bayes_gda.checks import Floats, finite
+from bayes_gda.data.classes import as_labels
+from bayes_gda.data.frames.convert import as_values
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
@@ -26,6 +28,7 @@ from bayes_gda.methods.row_verdicts import judge_rows
 from bayes_gda.methods.settings import Settings, seed_of
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction import uncertainty
+from bayes_gda.prediction.conformal import Conformal
 from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel
 from bayes_gda.prediction.monte_carlo import judge_errors, probabilities
@@ -216,6 +219,29 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         rows = self._checked(X)
         ends = uncertainty.interval(self.model_, rows, prob=prob, size=self._size, random_seed=self.seed_)
         return interval_table(self.classes_.tolist(), ends) if as_frame else ends
+
+    def predict_set(self, X: Any, X_calibration: Any, y_calibration: Any, coverage: float = 0.9) -> NDArray[np.bool_]:
+        """Return which classes belong to each row's prediction set (n, K), by split conformal prediction.
+
+        A set holds the row's class with probability `coverage` or more, whether the model is right or not, if the row
+        and the calibration rows are exchangeable; see `bayes_gda.prediction.conformal`.
+
+        Parameters
+        ----------
+        X
+            Features.
+        X_calibration, y_calibration
+            Rows with their labels that the model was not fitted to, at least coverage/(1 − coverage).
+        coverage
+            Probability that a set holds the class.
+        """
+        P = self.predict_proba(X_calibration)
+        codes = as_labels(as_values(y_calibration), "`y_calibration`").code_known(
+            self.classes_.tolist(), "`y_calibration`", "class"
+        )
+        if len(codes) != len(P):
+            raise DataError(f"Calibration rows and labels must be as many; got {len(P)} and {len(codes)}.")
+        return Conformal.calibrate(P, codes, coverage).sets(self.predict_proba(X))
 
     def uncertainty(self, X: Any) -> EntropySplit:
         """Split the predictive entropy of each row, in nats: `total` = `aleatoric` + `epistemic`, (n,) each."""
