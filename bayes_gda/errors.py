@@ -28,6 +28,10 @@ class ClusterError(BayesGDAError, ConnectionError):
     """A Dask cluster cannot be reached, or went away; the message says which, and what to do."""
 
 
+class SizeError(BayesGDAError, MemoryError):
+    """A computation would take more memory than is free; the message says how much, and what to do instead."""
+
+
 class StoreError(BayesGDAError, OSError):
     """A model cannot be saved or loaded; the message names the file or the part, the cause and the remedy."""
 

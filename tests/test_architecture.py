@@ -12,7 +12,7 @@ PACKAGE = ROOT / "bayes_gda"
 
 # The stations, in the order of the flow. A module belongs to the first entry that its dotted name starts with.
 STATIONS = [
-    ("_version", "errors", "extras", "missing", "checks", "linalg", "processes", "display"),
+    ("_version", "errors", "extras", "missing", "checks", "linalg", "memory", "processes", "display"),
     ("data",),
     ("priors",),
     ("models",),

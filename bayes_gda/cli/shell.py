@@ -138,9 +138,11 @@ def _out_of_memory(error: BaseException) -> bool:
     for _ in range(10):
         if seen is None:
             return False
+        if isinstance(seen, BayesGDAError):  # which says what would take it, and what to do
+            return False
         if isinstance(seen, MemoryError) or (isinstance(seen, OSError) and seen.errno == errno.ENOMEM):
             return True
-        if not isinstance(seen, BayesGDAError) and _NO_MEMORY.search(str(seen)):
+        if _NO_MEMORY.search(str(seen)):
             return True
         seen = seen.__cause__ or seen.__context__
     return False

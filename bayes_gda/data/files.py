@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import zlib
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.validate import check_distinct, near_misses
 from bayes_gda.errors import DataError
 from bayes_gda.extras import require
+from bayes_gda.memory import FREELY, free_memory, require_memory
 from bayes_gda.processes.state import Shared, warning_rule
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
     if kind == ".xlsx":
         require("openpyxl", "An .xlsx file")
     try:
+        _check_size(path, kind)
         if kind == ".xlsx":
             return pd.read_excel(path)
         if kind in (".jsonl", ".ndjson"):
@@ -70,6 +73,34 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
         raise DataError(
             f"Cannot read {str(path)!r} as {kind[1:]}: {cause}. Check that the file is whole and of that type."
         ) from error
+
+
+def _check_size(path: Path, kind: str) -> None:
+    """Raise if a file would take more memory than is free: a small one may say of itself that it is large."""
+    if kind == ".parquet":
+        from pyarrow.parquet import ParquetFile
+
+        with ParquetFile(path) as file:
+            about = file.metadata
+            sizes = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
+            # Equal values are stored once, whatever their number; in memory each takes at least a pointer.
+            size = max(8.0 * about.num_rows * about.num_columns, float(sum(sizes)))
+    elif kind.endswith(".gz"):
+        size = float(_unpacked_size(path))
+    else:
+        size = float(path.stat().st_size)
+    # As Arrow and as pandas, or as text and as columns.
+    require_memory(3 * size, f"The table in {path.name!r}", "Fit it by its path, in batches, or use fewer columns.")
+
+
+def _unpacked_size(path: Path) -> int:
+    """Return the length of a compressed text, as far as it matters: until it is too long."""
+    free = free_memory()
+    most, total = (FREELY if free is None else int(free)), 0
+    with gzip.open(path) as file:
+        while total <= most and (piece := file.read(1 << 20)):
+            total += len(piece)
+    return total
 
 
 def _read_text(path: Path, dialect: Dialect) -> pd.DataFrame:

@@ -24,6 +24,9 @@ from bayes_gda.priors import Seed
 # Draws, and rows, behind what training adds to the errors of class shares: a standard deviation from 400 draws has an
 # error of 4 %, and means over 2000 rows stand for those over more; fewer where classes are many, for the memory.
 SHARE_DRAWS, SHARE_ROWS = 400, 2000
+# Numbers of all draws of the parameters together, beyond which they are made a few at a time: 400 MB, and as many again
+# for each of their factors. Then 400 will do: 20 beyond each end of a 90 % interval.
+MOST_NUMBERS, CHUNK_NUMBERS, FEWEST_DRAWS = 50_000_000, 10_000_000, 400
 
 
 def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
@@ -37,6 +40,9 @@ def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_se
         return closed
     out = np.empty((len(X), model.K, 2))
     ends = [(1 - prob) / 2, (1 + prob) / 2]
+    if (chunks := _few_at_a_time(model, size, random_seed)) is not None:
+        P = np.concatenate([model.probability_draws(chunk, X)[0] for chunk in chunks])
+        return np.moveaxis(np.quantile(P, ends, axis=0), 0, -1)
     if not has_gaps(X) and (odds := model.log_odds(size, random_seed)) is not None:
 
         def fill(rows: slice) -> None:
@@ -50,6 +56,21 @@ def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_se
     for rows, P, _ in _draws(model, X, size, random_seed):
         out[rows] = np.moveaxis(np.quantile(P, ends, axis=0), 0, -1)
     return out
+
+
+def _few_at_a_time(model: FittedModel, size: int, random_seed: Seed) -> Iterator[dict[str, Floats]] | None:
+    """Return draws of a posterior whose draws are large (covariances of 500 features), a few at a time; else None.
+
+    There are then no more of them than are needed for the ends of an interval.
+    """
+    if model.averages_draws:  # they are there already
+        return None
+    numbers = sum(x.size for x in model.draw_variables(1, random_seed=0).values())
+    if numbers * size <= MOST_NUMBERS:
+        return None
+    count, step = max(FEWEST_DRAWS, MOST_NUMBERS // numbers), max(1, CHUNK_NUMBERS // numbers)
+    rng = np.random.default_rng(random_seed)
+    return (model.draw_variables(min(step, count - at), random_seed=rng) for at in range(0, count, step))
 
 
 def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:

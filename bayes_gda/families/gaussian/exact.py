@@ -24,6 +24,7 @@ from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.linalg import for_blocks, solve_triangular
+from bayes_gda.memory import require_memory
 from bayes_gda.priors import NIG, NIW, Dirichlet, Seed
 
 # The share of a feature's scale that the features before it leave open, at least: below it rounding decides whether Ψ
@@ -111,6 +112,10 @@ class NIWPosterior:
         """Draw independently `pi` (size, K), `mu` (size, K, d) and `Sigma` (size, [K,] d, d)."""
         rng = np.random.default_rng(random_seed)
         K, d = self.m.shape
+        # L, LLᵀ and what makes them
+        require_memory(
+            24.0 * size * self.Psi.size, f"{size} covariances of {d} features", "Use fewer draws, or the naive model."
+        )
         pi = rng.dirichlet(self.alpha, size=size)
         L = inverse_wishart_cholesky(self.Psi, self.nu, size, rng)
         noise = (L @ rng.standard_normal((size, K, d, 1)))[..., 0]

@@ -32,6 +32,7 @@ from bayes_gda.families.gaussian.exact import (
 )
 from bayes_gda.families.gaussian.gaps import fitting
 from bayes_gda.families.gaussian.remarks import remark_on_binaries
+from bayes_gda.memory import require_memory
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
 from bayes_gda.methods.ladder import EXACT, Exact
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -96,6 +97,13 @@ class Gaussian(Family):
                 )
             given = default_incomplete_prior(data, cls.conjugate) if prior is None else cls.check_prior(prior)
             return cls(data, given, alpha=alpha)
+        if cls.covariance != "diagonal":
+            # Scatter of each class, prior, posterior, and the factors of these.
+            require_memory(
+                8.0 * data.d**2 * (2 * data.K + 6),
+                f"The covariances of {data.d} features in {data.K} classes",
+                "Use fewer features or levels, the naive model, or logistic regression.",
+            )
         moments = Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight)
         return cls.of_moments(moments, data, prior)
 
