@@ -1,7 +1,7 @@
 """Mixture discriminant analysis as a family: each class a mixture of Gaussians, as many as the evidence asks for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -185,7 +185,8 @@ class Mixture(FusedFamily):
         """Return the model with draws of its parameters."""
         drawn = FusedFamily.from_variables(self, variables)
         assert isinstance(drawn, DrawnModel)
-        return MixtureModel(drawn.family, drawn.K, drawn.features, drawn.shares, drawn.draws, self.components)
+        parts = {item.name: getattr(drawn, item.name) for item in fields(drawn)}
+        return MixtureModel(**parts, components=self.components)
 
     def build(self) -> "pm.Model":
         """Return the PyMC model."""
