@@ -78,7 +78,8 @@ def test_wheel_and_sdist_hold_every_module(built):
     assert not any(name.startswith(("tests/", "models/", "reports/")) for name in names)
     with tarfile.open(sdist) as archive:
         shipped = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"models/lda.py", "bayes_gda/data/moments.py", "LICENSE", "README.md"} <= shipped
+    assert {"models/lda.py", "bayes_gda/data/moments.py", "LICENSE", "README.md", "CHANGELOG.md"} <= shipped
+    assert not any(name.startswith(("tests/", "reports/")) for name in shipped)  # all tests or none: none
 
 
 def install(wheel, where, *options):
