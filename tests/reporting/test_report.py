@@ -30,8 +30,8 @@ from bayes_gda.reporting.report import ReportSettings, write_report
 
 NAMES = ("iris", "pima", "hostile")
 SECTIONS = [
-    "conclusions", "data", "performance", "explore", "assumptions", "models", "sampling", "posteriors", "predictions",
-    "calibration", "decisions", "comparison", "sensitivity", "reproduce",
+    "conclusions", "data", "performance", "effects", "explore", "assumptions", "models", "sampling", "posteriors",
+    "predictions", "calibration", "decisions", "comparison", "sensitivity", "reproduce",
 ]  # fmt: skip
 # Half a unit of the last digit shown, by kind of number.
 ROUNDING = {"int": 0.5, "f1": 0.05, "f2": 0.005, "f3": 0.0005, "f4": 0.00005, "pct": 0.05, "pct0": 0.5}

@@ -23,7 +23,8 @@ from bayes_gda.evaluation.scorecard import Scorecard, compare_models
 from bayes_gda.evaluation.sensitivity import Sensitivity
 from bayes_gda.methods.ladder import fit_every
 from bayes_gda.prediction.decisions import Decisions
-from bayes_gda.reporting.analysis.detail import Detail, look_closer, numbered
+from bayes_gda.reporting.analysis.detail import PROB, Detail, look_closer, numbered
+from bayes_gda.reporting.analysis.effects import Effects, effects
 from bayes_gda.reporting.analysis.placement import Placement, place
 from bayes_gda.reporting.analysis.quality import inspect_table
 from bayes_gda.reporting.analysis.settings import Clock, ReportSettings, split
@@ -56,6 +57,8 @@ class Analysis:
         Prior sensitivity of each model's parameters.
     detail
         The chosen model in detail.
+    effects
+        What the features do in the chosen model.
     remarks
         What deserves a look in the data, in words.
     clock
@@ -78,6 +81,7 @@ class Analysis:
     costs: Floats
     sensitivities: dict[str, Sensitivity]
     detail: Detail
+    effects: Effects
     remarks: tuple[Remark, ...]
     clock: Clock
 
@@ -171,6 +175,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         costs,
         sensitivities,
         detail,
+        effects(models[best], PROB),
         tuple(remarks(inspect_table(data), data)),
         clock,
     )

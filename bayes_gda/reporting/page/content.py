@@ -24,6 +24,7 @@ from bayes_gda.reporting.analysis.words import Conclusion
 from bayes_gda.reporting.page.sections import (
     assumptions_section,
     data_section,
+    effects_section,
     explore_section,
     performance_section,
     records,
@@ -60,6 +61,7 @@ def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str)
         "chosen": {"name": chosen.name, "title": chosen.title, "method": analysis.chosen.method},
         "data": data_section(analysis),
         "performance": performance_section(analysis),
+        "effects": effects_section(analysis),
         "assumptions": assumptions_section(analysis),
         "explore": explore_section(analysis),
         "models": [_model(model) for model in analysis.models.values()],

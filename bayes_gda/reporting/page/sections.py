@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # Lines of a table, beyond which the rest is counted.
-FEATURES, CLASSES = 30, 40
+FEATURES, CLASSES, EFFECTS = 30, 40, 60
 # Features that are named beside a row, those that move its log odds most.
 REASONS = 3
 
@@ -101,6 +101,30 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
         "gain": gain,
         "gain_se": gain_se,
     }
+
+
+def effects_section(analysis: Analysis) -> dict[str, Any]:
+    """Return what the features do in the chosen model, the strongest effects first if they are many."""
+    found = analysis.effects
+    average, odds = found.average, found.odds
+    kept = average.loc[
+        average["estimate"].abs().sort_values(ascending=False, kind="stable").index[:EFFECTS]
+    ].sort_index()
+    shown = None if odds is None else odds.head(EFFECTS)
+    return {
+        "average": [] if not len(kept) else kept.to_dict("records"),
+        "average_left_out": len(average) - len(kept),
+        "odds": [] if shown is None else [line | _absent(line) for line in shown.to_dict("records")],
+        "odds_left_out": 0 if odds is None or shown is None else len(odds) - len(shown),
+        "linear": odds is not None,
+        "reference": found.reference,
+        "prob": found.prob,
+    }
+
+
+def _absent(line: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return None for figures that a feature does not have."""
+    return {name: None for name, x in line.items() if isinstance(x, float) and np.isnan(x)}
 
 
 def assumptions_section(analysis: Analysis) -> dict[str, Any]:

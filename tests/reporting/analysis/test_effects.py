@@ -1,0 +1,82 @@
+"""Effects are differences of predictions; odds ratios those of the weights."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bayes_gda.data.examples import load_example
+from bayes_gda.data.table import Dataset
+from bayes_gda.evaluation.scorecard import Scorecard
+from bayes_gda.families.registry import get_family
+from bayes_gda.methods.ladder import fit
+from bayes_gda.methods.settings import Settings
+from bayes_gda.reporting.analysis.effects import effects, linear_log_odds
+
+
+def card(model, data, **options):
+    settings = Settings(**options)
+    family = get_family(model)
+    fitted = fit(family.bind(family.prepare(data, settings.inference)), settings)
+    return Scorecard.of_fit(fitted, data, None, settings)
+
+
+def test_odds_ratios_of_logistic_regression_are_its_weights():
+    data = load_example("pima")
+    fitted = card("logistic", data, inference="laplace")
+    found = effects(fitted, 0.9).odds.set_index("feature")
+    posterior = fitted.fitted.gaussian
+    np.testing.assert_allclose(np.log(found["per_sd"]), posterior.mean[1:], atol=5 * posterior.sd[1:].max() / 30)
+    np.testing.assert_allclose(np.log(found["per_unit"]), np.log(found["per_sd"]) / data.X.std(axis=0), rtol=1e-9)
+    width = np.log(found["per_sd_upper"]) - np.log(found["per_sd_lower"])
+    np.testing.assert_allclose(width, 2 * 1.645 * posterior.sd[1:], rtol=0.15)
+
+
+def test_the_log_odds_of_lda_are_linear_and_those_of_qda_are_not():
+    data = load_example("pima")
+    lda = card("lda", data)
+    slopes = linear_log_odds(lda.model, data)
+    variables = lda.model.draw_variables(1000, random_seed=0)
+    mu, Sigma = variables["mu"], variables["Sigma"]
+    truth = np.linalg.solve(Sigma, (mu[:, 1] - mu[:, 0])[..., None])[..., 0] * data.X.std(axis=0)
+    np.testing.assert_allclose(slopes[:, 0], truth, rtol=1e-6, atol=1e-8)
+    assert linear_log_odds(card("qda", data).model, data) is None
+    assert effects(card("qda", data), 0.9).odds is None
+
+
+@pytest.mark.parametrize("model", ["logistic", "naive"])
+def test_average_effects_are_differences_of_mean_predictions(model):
+    data = load_example("pima")
+    fitted = card(model, data)
+    found = effects(fitted, 0.9).average.set_index("feature")
+    rows = np.linspace(0, data.n - 1, 200).round().astype(int)
+    for name in ("glu", "age"):
+        j = data.feature_names.index(name)
+        step = np.zeros(data.d)
+        step[j] = data.X[:, j].std() / 2
+        high, low = (np.exp(fitted.model.log_probabilities(data.X[rows] + s * step))[:, 1].mean() for s in (1, -1))
+        line = found.loc[name]
+        assert line["estimate"] == pytest.approx(high - low, abs=0.01)
+        assert line["lower"] < line["estimate"] < line["upper"]
+        assert line["positive"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_levels_are_compared_with_the_first_one_and_two_values_with_each_other():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=120), "z": rng.choice(list("abc"), 120), "two": rng.integers(2, size=120)}
+    )
+    frame["y"] = (frame["x"] + 2 * (frame["z"] == "c") + rng.normal(size=120) > 0.5).map({True: "yes", False: "no"})
+    data = Dataset.from_frame(frame, target="y")
+    fitted = card("logistic", data)
+    found = effects(fitted, 0.9)
+    average, odds = found.average.set_index("feature"), found.odds.set_index("feature")
+    assert average.loc["z[c]", "change"] == "instead of the first level"
+    assert average.loc["two", "change"] == "from 0 to 1"
+    assert average.loc["x", "change"].startswith("by 1 sd")
+    X = np.array(data.X[np.linspace(0, 119, 120).round().astype(int)])
+    first, third = X.copy(), X.copy()
+    first[:, 1:3], third[:, 1:3] = 0, [0, 1]
+    change = [np.exp(fitted.model.log_probabilities(x))[:, 1].mean() for x in (third, first)]
+    assert average.loc["z[c]", "estimate"] == pytest.approx(change[0] - change[1], abs=0.02)
+    assert np.isnan(odds.loc["two", "per_sd"])
+    assert found.reference == "no"
