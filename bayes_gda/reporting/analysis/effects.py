@@ -40,7 +40,7 @@ class Effects:
     ----------
     average
         One line per feature and class (of two classes the second): `change` in words, `estimate` of the average change
-        of the probability, `lower` and `upper` ends of the interval, `positive`, the posterior probability that it is > 0.
+        of the probability, `lower` and `upper` ends of the interval, `positive`, the posterior probability of > 0.
     odds
         One line per feature and class against the first: odds ratios `per_unit` and `per_sd`, each with `_lower` and
         `_upper`, and `positive`; None if the log odds are not linear.
