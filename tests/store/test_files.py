@@ -193,3 +193,15 @@ def test_an_error_while_reading_is_ours():
 
     with pytest.raises(StoreError, match=r"Cannot read 'x': Input/output error"):
         files._check_seal(Broken(), "'x'")
+
+
+def test_the_folder_is_synced_after_the_rename(tmp_path, monkeypatch):
+    """A power cut after `write` must not bring the old file back: the rename itself has to reach the disk."""
+    order = []
+    fsync, move = os.fsync, os.replace
+    monkeypatch.setattr(
+        os, "fsync", lambda fd: (order.append("folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "file"), fsync(fd))[1]
+    )
+    monkeypatch.setattr(os, "replace", lambda a, b: (order.append("rename"), move(a, b))[1])
+    files.write(tmp_path / "t.nc", xr.DataTree(xr.Dataset({"x": ("i", [1.0])})))
+    assert order == ["file", "rename", "folder"]
