@@ -193,10 +193,17 @@ class Scorecard:
             if method == "mcmc" and fitted.tree is not None:
                 out[method] = fitted.tree
                 continue
-            variables = model.draw_variables(settings.size, random_seed=settings.random_seed + i)
+            variables = model.draw_variables(self._affordable(model), random_seed=settings.random_seed + i)
             shown = {name: x for name, x in variables.items() if name != COORDINATES}
             out[method] = to_datatree(shown, fitted.family.coords, chains=settings.chains, attrs={"method": method})
         return out
+
+    def _affordable(self, model: FittedModel) -> int:
+        """Draws of each chain's share that hold at most MOST_NUMBERS numbers; no fewer than FEWEST_DRAWS."""
+        settings = self.settings
+        width = sum(np.asarray(x).size for x in model.draw_variables(1, random_seed=0).values())
+        size = min(settings.size, max(FEWEST_DRAWS, MOST_NUMBERS // max(width, 1)))
+        return max(1, size // settings.chains) * settings.chains
 
     @cached_property
     def compared(self) -> tuple[str, ...]:
@@ -211,7 +218,9 @@ class Scorecard:
     @cached_property
     def posteriors(self) -> PosteriorComparison | None:
         """The posteriors compared with the best of them; None if there is one only."""
-        return compare_posteriors(self.trees, var_names=self.compared) if len(self.trees) > 1 else None
+        if len(self.trees) < 2:
+            return None
+        return compare_posteriors({k: spread_scalars(x) for k, x in self.trees.items()}, var_names=self.compared)
 
     @cached_property
     def probabilities(self) -> dict[str, Floats]:
@@ -269,10 +278,10 @@ class Scorecard:
         import xarray as xr
 
         fitted, n = self.fitted, self.train.n
-        size = int(min(self.settings.size, max(FEWEST_DRAWS, MOST_NUMBERS // max(n, 1))))
+        size = int(min(self._affordable(self.model), max(FEWEST_DRAWS, MOST_NUMBERS // max(n, 1))))
         variables = self.model.draw_variables(size, random_seed=self.settings.random_seed)
         shown = fitted.family.identified({name: variables[name] for name in self.compared})
-        tree = to_datatree(shown, fitted.family.coords)
+        tree = spread_scalars(to_datatree(shown, fitted.family.coords))
         for name, values in zip(
             ("log_prior", "log_likelihood"), fitted.family.prior_and_likelihood(variables), strict=True
         ):
@@ -283,6 +292,21 @@ class Scorecard:
             log_joint = terms if self.model.generative else np.maximum(terms, np.log(np.finfo(float).tiny))
         names = class_names or None
         return prior_sensitivity(tree, log_joint=log_joint, class_names=names)
+
+
+def spread_scalars(tree: "xr.DataTree", most: int = MOST_SCALARS) -> "xr.DataTree":
+    """Return the posterior with at most about `most` scalars: evenly spaced entries along its longest dimension."""
+    import xarray as xr
+
+    posterior = tree["posterior"].to_dataset()
+    total = sum(int(np.prod(x.shape[2:])) for x in posterior.data_vars.values())
+    sizes = {dim: size for dim, size in posterior.sizes.items() if dim not in ("chain", "draw")}
+    if total <= most or not sizes:
+        return tree
+    longest = max(sizes, key=lambda dim: sizes[dim])
+    kept = np.unique(np.linspace(0, sizes[longest] - 1, max(1, sizes[longest] * most // total)).round().astype(int))
+    groups = {name: node.to_dataset() for name, node in tree.children.items() if name != "posterior"}
+    return xr.DataTree.from_dict({"posterior": posterior.isel({longest: kept})} | groups)
 
 
 def compare_models(

@@ -46,8 +46,8 @@ MANY_ROWS = 5_000
 # Weights up to which importance sampling is tried where the better Gaussian gives up: with more, no proposal keeps
 # enough effective draws, and each round costs as much as a hundred passes.
 WEIGHED_DIM = 64
-# Coordinates up to which Laplace is set beside an exact posterior: its curvature takes 10·dim² numbers, 700 MB here.
-COMPARED_DIM = 3000
+# Coordinates up to which Laplace is set beside an exact posterior: its curvature takes 10·dim² numbers, 80 MB here.
+COMPARED_DIM = 1000
 EXACT = "The prior is conjugate: nothing is approximated."
 # MCMC on a table that is larger than memory is no remedy; a part of it is.
 SAMPLE_PART = "Fit a random part of the rows that fits into memory with inference='mcmc', or use a tighter prior."

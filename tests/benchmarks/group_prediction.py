@@ -79,6 +79,7 @@ def _probabilities(session: Session, n: int, K: int, rounds: int) -> None:
                 unit="rows/s",
                 at={"n": len(few), "d": D, "K": K},
                 note=f"posterior: {ours.inference_}",
+                target=Target(1e6, of="ours") if name == "softmax, Laplace" else None,
             )
         )
 

@@ -12,15 +12,17 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaive
+from bayes_gda.evaluation import scorecard
 from bayes_gda.evaluation.fitted_loo import model_loo
 from bayes_gda.evaluation.loo import psis_loo_discriminative
 from bayes_gda.evaluation.model_comparison import Evidence, ModelScore
-from bayes_gda.evaluation.scorecard import Scorecard, compare_models
+from bayes_gda.evaluation.scorecard import Scorecard, compare_models, spread_scalars
 from bayes_gda.evaluation.sensitivity import FINE, prior_sensitivity
 from bayes_gda.families.linear.family import Logistic, Softmax
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.registry import get_family
+from bayes_gda.methods import ladder
 from bayes_gda.methods.importance.trust import assess
 from bayes_gda.methods.ladder import fit_every
 from bayes_gda.methods.settings import Settings
@@ -154,3 +156,30 @@ def test_evidences_of_densities_and_of_probabilities_are_not_compared():
     found = compare_models(scores)
     assert found.evidence["probability"].tolist() == [1.0, 1.0]  # each alone of its kind
     assert any("models of the same kind only" in sentence for sentence in found.sentences)
+
+
+def test_few_scalars_of_a_wide_posterior_are_compared():
+    rng = np.random.default_rng(0)
+    coords = {"class": ["a", "b"], "feature": [f"x{j}" for j in range(200)]}
+    tree = to_datatree({"mu": rng.normal(size=(40, 2, 200)), "pi": rng.random((40, 2))}, coords)
+    spread = spread_scalars(tree, most=50)
+    assert spread["posterior"]["mu"].shape[-2:] == (2, 24)
+    assert spread["posterior"]["pi"].shape == tree["posterior"]["pi"].shape
+    kept = spread["posterior"]["feature"].to_numpy()
+    assert (kept[0], kept[-1]) == ("x0", "x199")
+    np.testing.assert_array_equal(spread["posterior"]["mu"], tree["posterior"]["mu"].sel(feature=kept))
+    assert spread_scalars(tree, most=402) is tree
+
+
+def test_draws_of_many_parameters_are_bounded_and_laplace_is_left_out(monkeypatch):
+    """QDA of 4 features has 4² numbers of a covariance for each class: few draws are kept."""
+    data = load_example("iris")
+    settings = Settings(draws=1000, chains=4)
+    monkeypatch.setattr(scorecard, "MOST_NUMBERS", 10_000)
+    monkeypatch.setattr(ladder, "COMPARED_DIM", 5)
+    fitted = fit_every(get_family("qda").bind(data), settings, sampling=False)
+    assert list(fitted.models) == ["exact"]
+    card = Scorecard.of_fit(fitted, data, None, settings)
+    assert card.trees["exact"]["posterior"]["mu"].shape[:2] == (4, scorecard.FEWEST_DRAWS // 4)
+    assert card.posteriors is None
+    assert np.isfinite(card.sensitivity().parameters["prior"]).all()

@@ -71,8 +71,9 @@ class Certificate(NamedTuple):
 
     @property
     def estimate(self) -> Estimate[float]:
-        """Estimated largest errors of Laplace and of the better Gaussian."""
-        return estimate_errors(self.gap, self.cert, rule=self.rule)
+        """Estimated largest errors of Laplace and of the better Gaussian; no probability is off by more than 1."""
+        laplace, better = estimate_errors(self.gap, self.cert, rule=self.rule)
+        return Estimate(min(laplace, 1.0), min(better, 1.0))
 
 
 class LogisticBeyond:
