@@ -99,7 +99,8 @@ def _sampling(summary: Mapping[str, Any]) -> str:
     left = {name: count for name, count in summary["outcomes"].items() if name != "judged"}
     out = (
         f"{sampled['cases']} of the judged cases ({_percent(sampled['share'])}) were to be sampled; in "
-        f"{sampled['needless']} of them expectation propagation was in fact within the tolerance on the training rows."
+        f"{sampled['needless']} of them the Gaussian that corrects Laplace was in fact within the tolerance on the "
+        "training rows."
     )
     if left:
         out += f" Left out: {', '.join(f'{name} {count}' for name, count in left.items())}."
