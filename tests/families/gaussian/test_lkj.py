@@ -39,3 +39,16 @@ def test_newton_comes_back_from_a_step_too_far(block):
     away = block.start.copy()
     away[[0, 2]] = 3.0  # scales of e³ where 1 is right: the density is not concave there
     assert laplace_approximation(target, away).mean == pytest.approx(mode, abs=1e-4)
+
+
+@pytest.mark.parametrize("eta", [1.0, 2.0, 3.5])
+def test_the_log_prior_of_a_correlation_integrates_to_one(eta):
+    """d = 2: p(ρ) ∝ (1 − ρ²)^{η−1} on (−1, 1), beside the half-normal scales, which are held at their place."""
+    moments = Moments.from_arrays(np.random.default_rng(1).standard_normal((30, 2)), np.repeat([0, 1], 15), 2)
+    prior = LKJ(scale=frozen([1.5, 1.5]), m=frozen([0.0, 0.0]), mean_scale=frozen([2.0, 2.0]), eta=eta)
+    rho, weight = np.polynomial.legendre.leggauss(200)
+    Sigma = np.stack([[np.ones(200), rho], [rho, np.ones(200)]]).transpose(2, 0, 1)
+    mu = np.zeros((200, 2, 2))
+    log_p = CholeskyBlock(moments, prior, shared=True).log_prior({"Sigma": Sigma, "mu": mu})["Sigma"]
+    scales = 2 * (0.5 * np.log(2 / np.pi) - np.log(1.5) - 0.5 / 1.5**2)
+    assert weight @ np.exp(log_p - scales) == pytest.approx(1.0, abs=1e-4)
