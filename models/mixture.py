@@ -54,7 +54,7 @@ def build(
     """
     data.require_complete("The mixture model")
     prior = prior or component_default(data.X, data.y, data.K, data.weight)
-    axis = ordering_axes(data.X, data.y, data.K, prior) if axis is None else axis
+    axis = ordering_axes(data.X, data.y, data.K, prior, data.weight) if axis is None else axis
     alpha = (class_prior or Dirichlet()).vector(data.K)
     owners = np.repeat(np.arange(data.K), components)
     weight = np.ones(data.n) if data.weight is None else data.weight

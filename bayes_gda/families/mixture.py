@@ -125,7 +125,7 @@ class Mixture(FusedFamily):
         prior = component_default(rows.X, rows.y, rows.K, rows.weight) if prior is None else prior
         if len(prior.m) != data.d:
             raise PriorError(f"`prior` has {len(prior.m)} features, `X` has {data.d}. Give one entry a feature.")
-        axis = ordering_axes(rows.X, rows.y, rows.K, prior)
+        axis = ordering_axes(rows.X, rows.y, rows.K, prior, rows.weight)
         numbers = choose_components(data, prior, axis, covariances) if components == "evidence" else None
         kind = Mixture if covariances == "own" else SharedMixture
         return kind(

@@ -351,15 +351,23 @@ def _kmeans(Y: Floats, count: Floats, C: int, rng: np.random.Generator) -> Float
     """Return shares (n, C), 0 or 1, of clusters from a random start in which rows far apart are likely centres."""
     if C == 1 or not len(Y):
         return np.full((len(Y), C), 1 / C)
-    center = Y[rng.choice(len(Y), p=count / count.sum())][None]
+    # By their values, so that a row of weight 2 starts as two equal ones do, wherever these stand.
+    order = np.lexsort(Y.T)
+    center = Y[_pick(count[order], order, rng)][None]
     while len(center) < C:
         near = count * _squares(Y, center).min(axis=1)
-        center = np.vstack([center, Y[rng.choice(len(Y), p=near / near.sum()) if near.sum() > 0 else 0]])
+        center = np.vstack([center, Y[_pick(near[order], order, rng)]])
     for _ in range(KMEANS_STEPS):
         share = np.eye(C)[_squares(Y, center).argmin(axis=1)] * count[:, None]
         size = share.sum(axis=0)[:, None]
         center = np.where(size > 0, share.T @ Y / np.where(size > 0, size, 1.0), center)
     return np.eye(C)[_squares(Y, center).argmin(axis=1)]
+
+
+def _pick(weight: Floats, order: Indices, rng: np.random.Generator) -> int:
+    """Return one of the rows, by weights (n,) in this order."""
+    total = np.cumsum(weight)
+    return int(order[min(np.searchsorted(total, rng.random() * total[-1]), len(order) - 1)])
 
 
 def _squares(Y: Floats, center: Floats) -> Floats:

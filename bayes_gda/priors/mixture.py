@@ -7,6 +7,8 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.priors.defaults import varied
 from bayes_gda.priors.distributions import NIW
+from bayes_gda.priors.robust import ENOUGH
+from bayes_gda.priors.units import degrees_of_freedom, pooled_scatter
 
 
 def component_default(X: Floats, y: NDArray[np.intp], K: int, weight: Floats | None = None) -> NIW:
@@ -16,11 +18,15 @@ def component_default(X: Floats, y: NDArray[np.intp], K: int, weight: Floats | N
     Fraley & Raftery 2007, who divide by the number of components). One prior serves any number of components, so that
     their evidences can be compared.
     """
-    prior = NIW.default(varied(Moments.from_arrays(X, y, K, sample_weight=weight)))
-    return NIW(m=prior.m, kappa=prior.kappa, Psi=prior.Psi * 2 ** (-2 / len(prior.m)), nu=prior.nu)
+    moments = varied(Moments.from_arrays(X, y, K, sample_weight=weight))
+    prior, f = NIW.default(moments), degrees_of_freedom(moments)
+    factor = 2 ** (-2 / moments.d)
+    if f < ENOUGH * moments.d:  # too few rows to choose a scale by: see `priors.robust`
+        factor *= prior.nu * float(pooled_scatter(moments)[0, 0]) / f / float(prior.Psi[0, 0])
+    return NIW(m=prior.m, kappa=prior.kappa, Psi=prior.Psi * factor, nu=prior.nu)
 
 
-def ordering_axes(X: Floats, y: NDArray[np.intp], K: int, prior: NIW) -> Floats:
+def ordering_axes(X: Floats, y: NDArray[np.intp], K: int, prior: NIW, weight: Floats | None = None) -> Floats:
     """Return the direction (K, d) in which each class has its largest spread, in units of Ψ.
 
     Its largest entry is positive: the components of a class are numbered by the place of their centres along it.
@@ -30,6 +36,8 @@ def ordering_axes(X: Floats, y: NDArray[np.intp], K: int, prior: NIW) -> Floats:
     for k in range(K):
         Y = (X[y == k] - prior.m) @ root.T
         if len(Y) > 1:
-            axis = np.linalg.svd(Y - Y.mean(axis=0), full_matrices=False)[2][0] @ root
+            c = np.ones(len(Y)) if weight is None else weight[y == k]
+            V = Y - c @ Y / c.sum()
+            axis = np.linalg.eigh((V * c[:, None]).T @ V)[1][:, -1] @ root
             out[k] = axis * np.sign(axis[np.abs(axis).argmax()])
     return out
