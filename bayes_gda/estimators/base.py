@@ -24,9 +24,8 @@ from bayes_gda.families.base import Family
 from bayes_gda.families.groups import add_groups
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.methods.ladder import Fit, fit
-from bayes_gda.methods.row_verdicts import judge_rows
 from bayes_gda.methods.settings import Settings, seed_of
-from bayes_gda.methods.verdict import Verdict
+from bayes_gda.methods.verdict import Verdict, judge_rows
 from bayes_gda.prediction import uncertainty
 from bayes_gda.prediction.conformal import Conformal
 from bayes_gda.prediction.decisions import Decisions

@@ -28,8 +28,8 @@ from bayes_gda.checks import Floats
 from bayes_gda.errors import BayesGDAError
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods import ladder
-from bayes_gda.methods.row_verdicts import judge_rows
 from bayes_gda.methods.settings import TOLERANCE, Settings
+from bayes_gda.methods.verdict import judge_rows
 from bayes_gda.prediction.fitted import FittedModel
 
 FOLDER = Path(__file__).resolve().parents[2] / "reports" / "proof"
