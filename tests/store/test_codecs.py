@@ -19,12 +19,14 @@ from bayes_gda.families.gaussian.continuum import Grid
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
+from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.families.mixed.choice import Choice
 from bayes_gda.families.mixed.classifier import MixedClassifier
 from bayes_gda.families.mixed.column import Statistic
+from bayes_gda.families.mixture import MixtureModel
 from bayes_gda.families.registry import register, unregister
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess
@@ -87,6 +89,12 @@ PROPAGATED = Verdict(
     "trusted", "reason", "step", propagation=Propagation(TRUST.shift, 1e-3, 0.1 / 3, 0.01, -12.5, 1 / 30, 7)
 )
 CERTIFICATE = RowCertificate(LAPLACE, LAPLACE, np.eye(3) / 3, np.eye(3) / 7, 0.1 / 3)
+COMPONENTS = {
+    "pi": np.full((5, 2), 0.5),
+    "weight": np.tile([0.3, 0.7, 1.0], (5, 1)),
+    "component_mu": np.arange(15.0).reshape(5, 3, 1),
+    "component_Sigma": np.ones((5, 3, 1, 1)),
+}
 COLUMN = ColumnPrior("a", "normal", 0, 1, np.ones(4))
 LEVELS = ColumnPrior("b", "categorical", 1, 2, np.ones(3), ("u", "v"), coded=True)
 STATISTICS = Statistic(np.ones((2, 4))), Statistic(np.ones((2, 3)))
@@ -120,6 +128,8 @@ OBJECTS = [
     ),
     COUNTS,
     CERTIFICATE,
+    SoftmaxRowCertificate(LAPLACE, LAPLACE, np.ones((3, 2)) / 3, 0.1 / 3, 2, True),
+    MixtureModel("mixture", 2, 1, np.array([0.4, 0.6]), COMPONENTS, components=(2, 1)),
     RegressionClassifier(PHI, 2, True, False, np.array([0.4, 0.6]), posterior=LAPLACE, certificate=CERTIFICATE),
     Grid(pooling=(0.1, 0.9), diagonal=(0.0, 1.0)),
     AveragedClassifier(MOMENTS, np.ones(3), MOMENTS.scatter.sum(axis=0) / 150, Grid((0.1, 0.9))),
