@@ -42,6 +42,11 @@ class MixtureModel(DrawnModel):
 
     components: tuple[int, ...] = ()
 
+    @property
+    def generates(self) -> bool:
+        """Whether rows can be drawn: by its own `sample`."""
+        return True
+
     def _slice(self, k: int) -> slice:
         return slice(sum(self.components[:k]), sum(self.components[: k + 1]))
 

@@ -73,7 +73,7 @@ def state(folder):
         return "old"
     numbers = json.loads((folder / "report.json").read_text(encoding="utf-8"))
     figures = [f"figures/{figure['name']}.svg" for figure in numbers["figures"]]
-    assert files == sorted([*figures, "index.html", "posterior/lda-exact.nc", "report.json"])
+    assert files == sorted([*figures, "index.html", "posterior/lda-exact.nc", "report.json", "report.md"])
     assert (folder / "index.html").read_text(encoding="utf-8").rstrip().endswith("</html>")
     return "new"
 

@@ -60,7 +60,7 @@ def test_an_interval_needs_a_probability(prob):
 @every_model
 def test_entropy_splits_that_of_the_reported_probability(model):
     split = entropy(model, X, size=4000, random_seed=0)
-    # The softmax reference and its entropy are on the same points; the rest is closed form or the same draws.
+    # Closed forms, or the same draws.
     np.testing.assert_allclose(split.total, shannon(np.exp(model.log_probabilities(X)), axis=1), atol=1e-7)
     assert (split.epistemic >= 0).all()
     np.testing.assert_allclose(split.aleatoric + split.epistemic, split.total, atol=1e-12)

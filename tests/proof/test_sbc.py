@@ -145,6 +145,7 @@ def test_quantities_of_each_model_are_finite_and_whole():
         "logistic-wide": 16,
         "hierarchical": 11,
         "logistic-eb": 10,
+        "mixed": 31,  # 2 shares, 8 × 2 parameters, 2 × 4 levels, 3 probabilities, 2 log densities
     }
     for name, model in MODELS.items():
         simulation = model.draw(np.random.default_rng(4))
