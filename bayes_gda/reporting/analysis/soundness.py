@@ -240,4 +240,4 @@ def assumptions_hold(found: Assumptions, title: str, n: int, command: str) -> Co
 def _departure(check: Check) -> str:
     worst = check.worst
     assert worst is not None
-    return f"{worst.where}: {worst.observed:.3g}, expected {worst.expected:.3g}"
+    return f"{worst.where}: {abs(worst.z):.1f} standard deviations from what is expected"
