@@ -370,7 +370,7 @@ class Family:
         density = self.density
         if density is not None:
             log_prior = sum(density.log_prior(variables).values(), np.zeros(()))
-            return np.asarray(log_prior), self._weighted(density.log_likelihood(variables, self.data))
+            return np.asarray(log_prior), density.total_log_likelihood(variables, self.data)
         model = self.from_variables(variables)
         likelihood = self._weighted(model.log_likelihood(variables, self.data.X, self.data.y))
         return self.target.log_density(variables[COORDINATES]) - likelihood, likelihood

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
+from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods import differences
 
 # Where draws of a model that goes by its graph keep the unconstrained coordinates that they were made of.
@@ -97,6 +98,16 @@ class Block:
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
         """Return this share of each row's log likelihood (S, n): joint for generative models, else conditional."""
         raise NotImplementedError
+
+    def total_log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
+        """Return the log likelihood (S,) of all rows, each as often as it counts; some draws at a time."""
+        weight = np.ones(rows.n) if rows.weight is None else rows.weight
+        S = len(next(iter(variables.values())))
+        totals = [
+            self.log_likelihood({name: x[draws] for name, x in variables.items()}, rows) @ weight
+            for draws in wide_blocks(S, rows.n * rows.d)
+        ]
+        return np.concatenate(totals)
 
 
 class Density(Block):

@@ -1,13 +1,17 @@
 """The hand-written densities are the model's own graph: value, gradient, variables, prior and likelihood."""
 
+import tracemalloc
+
 import numpy as np
 import pymc as pm
 import pytest
 
 from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
 from bayes_gda.families.built import family_of
+from bayes_gda.families.registry import get_family
 from bayes_gda.methods.adapter import ModelDensity
 from bayes_gda.methods.density import Smoothed
+from bayes_gda.methods.settings import Settings
 from bayes_gda.models import lda, logistic, naive, qda, softmax
 
 IRIS = load_example("iris")
@@ -190,3 +194,22 @@ def test_a_power_of_the_prior_is_the_prior_of_more_rows():
     scaled = stats.invgamma(1.25 * 2.0, scale=1.25 * np.array([1.0, 2.0, 3.0, 0.5])).logpdf(variables["sigma2"])
     scaled = (scaled + np.log(variables["sigma2"])).sum(axis=(1, 2))
     assert power[1] - power[0] == pytest.approx(scaled[1] - scaled[0], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["lda", "qda", "logistic"])
+def test_the_log_likelihood_of_all_rows_is_summed_some_draws_at_a_time(name):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1500, 30)), np.arange(1500) % 2
+    rows = Dataset(X, y, tuple(f"x{j}" for j in range(30)), ("a", "b"), weight=np.arange(1500) % 3 + 1.0)
+    family = get_family(name).bind(rows)
+    exact = family.exact()
+    model = family.from_gaussian(family.laplace(), Settings()) if exact is None else exact.model
+    variables = model.draw_variables(400, random_seed=1)
+    few = {key: x[:5] for key, x in variables.items()}
+    truth = family.density.log_likelihood(few, rows) @ rows.weight
+    tracemalloc.start()
+    found = family.density.total_log_likelihood(variables, rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_allclose(found[:5], truth, rtol=1e-10)
+    assert peak < 120e6  # 400 × 1500 × 30 doubles alone are 144 MB
