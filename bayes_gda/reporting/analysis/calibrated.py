@@ -6,7 +6,7 @@ import numpy as np
 
 from bayes_gda.evaluation.calibration import JOINT_PROB
 from bayes_gda.reporting.analysis.settings import ReportSettings
-from bayes_gda.reporting.analysis.words import Conclusion, signed
+from bayes_gda.reporting.analysis.words import Conclusion, short_name, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def calibrated(table: "pd.DataFrame", n: int, estimator: str, settings: ReportSe
     place = int(np.where(rejected, 1 + upper, upper).argmax())
     row: Any = events.iloc[place]
     kind, name = events.index[place]
-    event = f"class “{_plain(name)}”" if kind == "class" else "the most probable class"
+    event = f"class “{short_name(name)}”" if kind == "class" else "the most probable class"
     slope = "slope and intercept cannot be estimated"
     if np.isfinite(row["slope"]):
         slope = f"slope {row['slope']:.2f} (SE {row['slope_se']:.2f}), intercept {signed(row['intercept'], 2)} "
@@ -73,9 +73,3 @@ def calibrated(table: "pd.DataFrame", n: int, estimator: str, settings: ReportSe
         f"Hold out more rows: some {wanted} would show an error above {LARGE_ERROR:g}, or its absence.",
         settings.command("report", "--test-size", str(wanted)),
     )
-
-
-def _plain(name: str) -> str:
-    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
-
-    return plain(name, 40)

@@ -19,7 +19,7 @@ from bayes_gda.reporting.analysis.analysis import Analysis, alike, ranking
 from bayes_gda.reporting.analysis.calibrated import calibrated
 from bayes_gda.reporting.analysis.settings import ReportSettings
 from bayes_gda.reporting.analysis.soundness import assumptions_hold, sound_data
-from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, signed
+from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, short_name, signed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,8 +129,6 @@ def reliable(sentence: str, bad: Mapping[str, int], several: bool, estimator: st
 
 def how_good(analysis: Analysis) -> Conclusion:
     """Say how well the chosen model does on held-out rows, against forecasts by class shares alone."""
-    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
-
     table = analysis.comparison.held_out
     assert table is not None
     row: Any = table.loc[analysis.best]
@@ -139,7 +137,7 @@ def how_good(analysis: Analysis) -> Conclusion:
     constant, gain, error = analysis.baseline
     sentence = (
         f"On {analysis.test.n} held-out rows its accuracy is {percent(row['accuracy'])} (SE "
-        f"{100 * row['accuracy_se']:.1f}); always predicting “{plain(analysis.test.class_names[k], 40)}” would reach "
+        f"{100 * row['accuracy_se']:.1f}); always predicting “{short_name(analysis.test.class_names[k])}” would reach "
         f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
         f"shares alone {signed(constant)}: a gain of {signed(gain)} (SE {error:.3f})."
     )
@@ -148,14 +146,14 @@ def how_good(analysis: Analysis) -> Conclusion:
     if missed:
         line: Any = table.loc[missed[0]]
         sentence += (
-            f" But of class “{plain(missed[0], 40)}” it finds {percent(line['recall'])} only "
+            f" But of class “{short_name(missed[0])}” it finds {percent(line['recall'])} only "
             f"({100 * analysis.chosen.performance.prob:.0f} % interval {percent(line['recall_lower'])} to "
             f"{percent(line['recall_upper'])}, {line['rows']:.0f} rows)."
         )
     found = graded(sentence, gain, error, analysis.chosen.fitted.family.estimator, missed)
     leaks = [name for remark in analysis.remarks if remark.leak for name in remark.columns]
     if found.light == "green" and leaks:
-        leak = f"{sentence} These scores may rest on {listed_names([plain(x, 40) for x in leaks])} alone."
+        leak = f"{sentence} These scores may rest on {listed_names([short_name(x) for x in leaks])} alone."
         drop = analysis.settings.command("report", *(word for name in leaks for word in ("--drop", name)))
         return replace(found, light="amber", sentence=leak, step="First see whether the data are sound.", call=drop)
     return found

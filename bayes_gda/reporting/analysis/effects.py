@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.columns import Encoding
+from bayes_gda.data.groups import groups_of
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.prediction.effects import average_comparison
@@ -96,17 +98,10 @@ def _contrasts(train: Dataset) -> Iterator[tuple[str, str, Floats, Floats]]:
         yield name, change, low, high
 
 
-def _dummies(train: Dataset) -> dict[int, list[int]]:
+def _dummies(train: Dataset) -> dict[int, slice]:
     """Return, for each 0/1 column of a category, all columns of that category."""
-    columns = getattr(train.encoding, "columns", ())
-    out: dict[int, list[int]] = {}
-    start = 0
-    for column in columns:
-        own = list(range(start, start + len(column.feature_names)))
-        start += len(own)
-        if column.kind == "categorical":
-            out |= dict.fromkeys(own, own)
-    return out if start == train.d else {}
+    groups = groups_of(train.encoding) if isinstance(train.encoding, Encoding) else ()
+    return {j: slice(g.start, g.stop) for g in groups if g.levels for j in range(g.start, g.stop)}
 
 
 def _odds(model: FittedModel, train: Dataset, prob: float) -> "pd.DataFrame | None":

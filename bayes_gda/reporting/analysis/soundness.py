@@ -8,7 +8,7 @@ import numpy as np
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.assumptions import Assumptions, Check
 from bayes_gda.reporting.analysis.quality import Finding, Kind
-from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent
+from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, short_name
 
 # Family-wise level at which an assumption is rejected.
 LEVEL = 0.05
@@ -78,7 +78,7 @@ def _dropped(data: Dataset) -> list[Remark]:
         return []
     lost = origin.total - len(origin.rows)
     most = sorted(origin.missing, key=lambda name: -origin.missing[name])
-    gaps = [f"{_plain(name)} ({origin.missing[name]})" for name in most[:MOST_NAMES]]
+    gaps = [f"{short_name(name)} ({origin.missing[name]})" for name in most[:MOST_NAMES]]
     if origin.unlabelled:
         gaps.append(f"the class ({origin.unlabelled})")
     share = lost / origin.total
@@ -108,7 +108,7 @@ def _identifier(found: Sequence[Finding], data: Dataset) -> Remark:
 
 
 def _copies(found: Sequence[Finding], data: Dataset) -> Remark:
-    groups = "; ".join(listed_names([_plain(name) for name in f.columns]) for f in found[:MOST_NAMES])
+    groups = "; ".join(listed_names([short_name(name) for name in f.columns]) for f in found[:MOST_NAMES])
     sentence = f"These features are linear functions of each other: {groups}."
     step = "Keep one of each group: their separate effects cannot be told apart."
     return Remark("amber", sentence, step, tuple(name for f in found for name in f.columns[1:]))
@@ -119,7 +119,7 @@ def _outliers(found: Sequence[Finding], data: Dataset) -> Remark:
     numbers = data.row_numbers[list(worst.places)]
     many = f" and {len(found) - 1} more features have" if len(found) > 1 else " has"
     sentence = (
-        f"{_plain(worst.columns[0])}{many} values more than 10 robust standard deviations from the median "
+        f"{short_name(worst.columns[0])}{many} values more than 10 robust standard deviations from the median "
         f"(up to {worst.value:.0f}; row{'' if len(numbers) == 1 else 's'} "
         f"{listed_names([str(i) for i in numbers[:MOST_NAMES]])}{' …' if worst.rows > MOST_NAMES else ''})."
     )
@@ -140,7 +140,7 @@ def _repeated(found: Sequence[Finding], data: Dataset) -> Remark:
 
 
 def _rare(found: Sequence[Finding], data: Dataset) -> Remark:
-    classes = [f"“{_plain(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in found[:MOST_NAMES]]
+    classes = [f"“{short_name(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in found[:MOST_NAMES]]
     more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
     sentence = f"Few rows are of class {listed_names(classes)}{more}."
     return Remark("amber", sentence, "Read its recall and precision, not the accuracy; merge classes or add rows.")
@@ -148,7 +148,7 @@ def _rare(found: Sequence[Finding], data: Dataset) -> Remark:
 
 def _two_values(found: Sequence[Finding], data: Dataset) -> Remark:
     names = found[0].columns
-    shown = listed_names([_plain(name) for name in names[:MOST_NAMES]])
+    shown = listed_names([short_name(name) for name in names[:MOST_NAMES]])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     what = "has two values" if len(names) == 1 else "have two values each"
     sentence = f"{shown}{more} {what}, which Gaussian classes treat as measurements."
@@ -168,19 +168,13 @@ _WORDS: dict[Kind, Callable[[Sequence[Finding], Dataset], Remark]] = {
 
 
 def _names(found: Sequence[Finding]) -> str:
-    names = [_plain(f.columns[0]) for f in found]
+    names = [short_name(f.columns[0]) for f in found]
     more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return listed_names(names[:MOST_NAMES] + more)
 
 
 def _rows(count: int) -> str:
     return "1 row" if count == 1 else f"{count} rows"
-
-
-def _plain(name: str) -> str:
-    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
-
-    return plain(name, 40)
 
 
 # ── Assumptions ─────────────────────────────────────────────────────────────────────────────────────────────────────

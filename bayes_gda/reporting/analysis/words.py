@@ -42,3 +42,10 @@ def signed(value: float, digits: int = 3) -> str:
 def listed_names(names: list[str]) -> str:
     """Write names as a list in a sentence."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def short_name(name: object) -> str:
+    """Write a name of the user's in a sentence: in one line, and cut if it is long."""
+    from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
+
+    return plain(name, 40)
