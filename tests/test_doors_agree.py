@@ -5,9 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from bayes_gda.cli.fits import FitOptions
+from bayes_gda.cli.actions.fits import FitOptions
+from bayes_gda.cli.actions.scores import compare
 from bayes_gda.cli.inputs import labels_of
-from bayes_gda.cli.scores import compare
 from bayes_gda.data.examples import example_names, load_example
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import InferenceWarning

@@ -4,7 +4,7 @@
     shell       errors as one line, exit codes, Ctrl-C, closed pipes
     inputs      tables, examples and cost matrices
     outputs     files written whole or not at all; CSV, JSON, tables for people, progress
-    fits, rows, scores, reports, tables    what the commands do
+    actions     what the commands do
 
 Nothing here imports NumPy before a command runs, so that `--help` is there at once.
 """

@@ -9,7 +9,7 @@ import pytest
 from command_line import run, run_json
 
 from bayes_gda import __version__
-from bayes_gda.cli import reports
+from bayes_gda.cli.actions import reports
 from bayes_gda.data.examples import example_names, load_example
 from bayes_gda.data.frames.reading import read_table
 from bayes_gda.data.table import Dataset

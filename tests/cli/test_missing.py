@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from command_line import run, run_json
 
-from bayes_gda.cli import scores
+from bayes_gda.cli.actions import scores
 from bayes_gda.data.examples import load_example
 from bayes_gda.estimators import BayesianNaiveGaussian
 from bayes_gda.store import load

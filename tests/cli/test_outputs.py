@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from bayes_gda.cli import outputs
-from bayes_gda.cli.fits import _with_error
+from bayes_gda.cli.actions.fits import _with_error
 from bayes_gda.cli.shell import clean, in_options
 from bayes_gda.errors import DataError
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from command_line import run, run_json
 
-from bayes_gda.cli import tables
+from bayes_gda.cli.actions import tables
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from scipy.stats import nbinom
 from sklearn.base import clone
 
 from bayes_gda import Dataset, FamilyClassifier, compare_models, load, write_report
-from bayes_gda.cli.fits import FitOptions
-from bayes_gda.cli.scores import compare
+from bayes_gda.cli.actions.fits import FitOptions
+from bayes_gda.cli.actions.scores import compare
 from bayes_gda.errors import DataError
 from bayes_gda.estimators import estimator_class
 from bayes_gda.estimators.family import make_class

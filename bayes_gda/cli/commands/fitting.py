@@ -1,43 +1,15 @@
-"""The commands: what `--help` shows, and the way from arguments to calls. Heavy imports stand inside them."""
+"""From a table to models and answers: `report`, `fit`, `predict`, `compare`. Heavy imports stand inside them."""
 
 from typing import Annotated, Any
 
 import typer
 
-from bayes_gda._version import __version__
 from bayes_gda.cli import options as o
 from bayes_gda.cli import outputs
-from bayes_gda.cli.shell import NO, Shell, say
+from bayes_gda.cli.commands.app import app
+from bayes_gda.cli.shell import NO, say
 from bayes_gda.errors import DataError
 from bayes_gda.missing import Predicted
-
-app = typer.Typer(
-    name="bayes-gda",
-    cls=Shell,
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-def _version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"bayes-gda {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _top(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
-    ] = False,
-) -> None:
-    """Bayesian classifiers that tell you whether to believe them.
-
-    Exit codes: 0 done, 1 something is red, 2 wrong input, 130 interrupted.
-    """
 
 
 @app.command(epilog=o.COSTS)
@@ -77,7 +49,7 @@ def report(
     rows, costs = o.read(data, options), None
     if cost is not None:
         costs = o.costs(cost, rows.class_names)
-    from bayes_gda.cli import reports
+    from bayes_gda.cli.actions import reports
 
     settings: dict[str, Any] = {
         "models": chosen,
@@ -143,7 +115,7 @@ def fit(
 ) -> None:
     """Fit one model to DATA and save it; `predict` and `check` read the file, as do ArviZ and xarray."""
     outputs.check_file(out, inputs=[data], stdout=False)
-    from bayes_gda.cli import fits, tables
+    from bayes_gda.cli.actions import fits, tables
     from bayes_gda.cli.inputs import model_names
     from bayes_gda.store import save
 
@@ -219,8 +191,8 @@ def predict(
         raise DataError(f"`--novel` must lie between 0 and 1; got {novel:g}. Use 0.01 for one false alarm in 100 rows.")
     if worth and missing != "use":
         raise DataError("`--worth` is about rows with missing values. Add: --missing use")
-    from bayes_gda.cli import rows
-    from bayes_gda.cli.fits import model_name
+    from bayes_gda.cli.actions import rows
+    from bayes_gda.cli.actions.fits import model_name
     from bayes_gda.cli.inputs import read_new_rows
     from bayes_gda.data.frames.text import Dialect
     from bayes_gda.store import load, load_encoding
@@ -265,7 +237,7 @@ def compare(
     chosen, size = model_names(models, "--models"), o.parse_size(test_size)
     options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
     rows = o.read(data, options)
-    from bayes_gda.cli import fits, scores
+    from bayes_gda.cli.actions import fits, scores
     from bayes_gda.families.registry import default_families
 
     how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
@@ -276,107 +248,3 @@ def compare(
         outputs.write_json(scores.as_json(result, data))
     else:
         scores.show_comparison(result)
-
-
-@app.command()
-def check(
-    model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` wrote.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Let amber fail too.")] = False,
-    json: o.Json = False,
-) -> None:
-    """Say whether a saved model is to be believed; exit code 1 if not (red), for use in CI."""
-    from bayes_gda.cli import fits
-    from bayes_gda.store import load
-
-    estimator = load(model)
-    if json:
-        outputs.write_json(fits.summary(estimator))
-    else:
-        fits.show_fit(estimator)
-    if estimator.trust_.light == "red" or (strict and estimator.trust_.light == "amber"):
-        raise typer.Exit(NO)
-
-
-@app.command()
-def examples(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", show_default=False, help="The example to write; none lists them.")
-    ] = None,
-    out: o.Rows = None,
-    json: o.Json = False,
-    seed: o.Seed = 0,
-) -> None:
-    """List the example data sets, or write one as CSV; its last column, `class`, holds the classes."""
-    outputs.check_file(out)
-    from bayes_gda.data.examples import describe_example, example_names, load_example
-
-    if name is None:
-        if out is not None:
-            raise DataError("`-o` needs the name of an example. See: bayes-gda examples")
-        lines = [(known, describe_example(known)) for known in example_names()]
-        if json:
-            outputs.write_json([{"name": known, "description": text} for known, text in lines])
-        else:
-            outputs.show_table("", ("name", "what it is"), lines, left=2)
-        return
-    from bayes_gda.cli.inputs import table_of
-
-    name = name.removeprefix("example:")
-    rows = load_example(name, random_seed=seed)
-    summary = {"name": name, "description": describe_example(name), "n": rows.n, "classes": list(rows.class_names)}
-    outputs.write_rows(table_of(rows), out, summary if json else None, "rows")
-
-
-@app.command()
-def simulate(
-    what: Annotated[
-        o.Simulation,
-        typer.Argument(
-            metavar="WHAT",
-            help="gaussian, with drawn means and covariances, or a textbook simulation: "
-            "lda-mixture, qda-mixture, three-spheres.",
-        ),
-    ] = o.Simulation.gaussian,
-    out: o.Rows = None,
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=10_000_000, help="Rows.")] = 1000,
-    d: Annotated[
-        int | None, typer.Option("--d", metavar="N", min=1, max=1000, show_default="2", help="Features.")
-    ] = None,
-    classes: Annotated[
-        int | None, typer.Option("--classes", metavar="N", min=2, max=1000, show_default="2", help="Classes.")
-    ] = None,
-    separation: Annotated[
-        float | None,
-        typer.Option(
-            "--separation", metavar="SD", min=0.0, show_default="1.5", help="sd of the class means, in sds of a class."
-        ),
-    ] = None,
-    shared: Annotated[bool, typer.Option("--shared", help="One covariance for all classes, as LDA has it.")] = False,
-    seed: o.Seed = 0,
-    json: Annotated[
-        bool, typer.Option("--json", help="Print JSON, with the true parameters, and rows without -o.")
-    ] = False,
-) -> None:
-    """Simulate rows of Gaussian classes as CSV; the last column, `class`, holds the classes."""
-    outputs.check_file(out)
-    from bayes_gda.cli.inputs import table_of
-    from bayes_gda.data.examples import draw_gaussian, draw_textbook
-
-    if what is o.Simulation.gaussian:
-        drawn, truth = draw_gaussian(
-            n,
-            2 if d is None else d,
-            2 if classes is None else classes,
-            separation=1.5 if separation is None else separation,
-            shared=shared,
-            seed=seed,
-        )
-    else:
-        if shared or any(option is not None for option in (d, classes, separation)):
-            raise DataError(
-                f"`--d`, `--classes`, `--separation` and `--shared` are for gaussian; {what} is fixed. Leave them out."
-            )
-        drawn, truth = draw_textbook(what.value, n, seed)
-    found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
-    summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
-    outputs.write_rows(table_of(drawn), out, summary if json else None, "rows")

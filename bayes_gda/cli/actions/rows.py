@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.cli.fits import gap_takers, model_name
+from bayes_gda.cli.actions.fits import gap_takers, model_name
 from bayes_gda.cli.inputs import Costs
 from bayes_gda.cli.outputs import Advance
 from bayes_gda.data.columns import Column, Encoding

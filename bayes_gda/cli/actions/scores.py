@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from bayes_gda.cli.fits import FitOptions, check_gaps, continuum_figures, verdict_summary
+from bayes_gda.cli.actions.fits import FitOptions, check_gaps, continuum_figures, verdict_summary
 from bayes_gda.cli.outputs import Advance, number, sampler_bars, show, show_table, show_verdict
 from bayes_gda.cli.shell import check_interrupted, in_options
 from bayes_gda.data.table import Dataset

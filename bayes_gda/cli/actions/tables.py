@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayes_gda.cli.fits import FitOptions, fit_model, make_estimator
+from bayes_gda.cli.actions.fits import FitOptions, fit_model, make_estimator
 from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
 from bayes_gda.data.frames.encode import AnyEncoding

@@ -1,0 +1,1 @@
+"""What the commands do: fit, predict, compare, write reports, and say what came of it."""
