@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING
 
 from bayes_gda._version import __version__
 from bayes_gda.errors import StoreError
-from bayes_gda.store.guard import check_structure
+from bayes_gda.store.guard import check_heaps, check_structure
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -98,6 +98,7 @@ def read(path: str | os.PathLike[str]) -> tuple["xr.DataTree", int]:
     with file:
         version, length = _check_seal(file, name)
         try:
+            check_heaps(file, length)
             # One handle for all looks: what was checked is what is read, even if the file is replaced meanwhile.
             with h5py.File(file, "r") as content:
                 check_structure(content, length)

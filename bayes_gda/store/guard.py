@@ -8,9 +8,11 @@ The seal is a checksum that anyone can compute. So the structure is looked at fi
     storage     in the file itself, contiguous and not compressed, as `save` writes it: what is declared is there, and
                 nothing becomes larger in memory than it is in the file
     counts      groups, variables and attributes are as few as any model has
+    heaps       where HDF5 keeps texts, object after object, each of which ends behind its start: HDF5 itself goes round
+                for ever in a heap in which one takes no room
 """
 
-from typing import Any
+from typing import IO, Any
 
 from bayes_gda.errors import StoreError
 
@@ -27,6 +29,35 @@ _DECODED = {"scale_factor", "add_offset", "missing_value", "units", "calendar", 
 
 # Bytes by which HDF5 refers to a text of any length: its length, the address of its heap, its number there.
 _TEXT_ENTRY = 16
+
+# A heap: its signature and version, three bytes and its size; then objects, each a number (2 bytes), 6 more and its size.
+_HEAP, _HEAD, _ALIGNED = b"GCOL\x01", 16, 8
+
+
+def check_heaps(file: IO[bytes], length: int) -> None:
+    """Raise `StoreError` unless the objects of every heap follow each other to its end; leave the file at its start.
+
+    Parameters
+    ----------
+    file
+        The file, open for reading bytes, before HDF5 looks at it.
+    length
+        Bytes of it that HDF5 will see.
+    """
+    file.seek(0)
+    content = file.read(length)  # as large as the arrays that are read next
+    file.seek(0)
+    start = content.find(_HEAP)
+    while start >= 0:
+        at, end = start + _HEAD, start + int.from_bytes(content[start + 8 : start + _HEAD], "little")
+        while at + _HEAD <= min(end, length):
+            number, size = (int.from_bytes(content[at + i : at + j], "little") for i, j in ((0, 2), (8, _HEAD)))
+            # The free room at the end has number 0, and its size counts its head.
+            step = _HEAD + -(-size // _ALIGNED) * _ALIGNED if number else size
+            if not _HEAD <= step <= end - at:
+                raise StoreError(f"The texts at byte {start} must follow each other; one takes {step} bytes.")
+            at += step
+        start = content.find(_HEAP, start + len(_HEAP))
 
 
 def check_structure(file: Any, length: int) -> None:
