@@ -273,25 +273,36 @@ class Scorecard:
             action_names=action_names,
         )
 
-    def sensitivity(self, rows: Floats | None = None, class_names: tuple[str, ...] = ()) -> Sensitivity:
-        """Measure the sensitivity to the prior of the parameters, and of the probabilities of rows (n, d) if given."""
+    @cached_property
+    def power_scaling(self) -> "xr.DataTree":
+        """Draws of the compared parameters with their log prior and log likelihood, for power-scaling by ArviZ."""
         import xarray as xr
 
-        fitted, n = self.fitted, self.train.n
-        size = int(min(self._affordable(self.model), max(FEWEST_DRAWS, MOST_NUMBERS // max(n, 1))))
-        variables = self.model.draw_variables(size, random_seed=self.settings.random_seed)
-        shown = fitted.family.identified({name: variables[name] for name in self.compared})
-        tree = spread_scalars(to_datatree(shown, fitted.family.coords))
-        for name, values in zip(
-            ("log_prior", "log_likelihood"), fitted.family.prior_and_likelihood(variables), strict=True
-        ):
+        family, variables = self.fitted.family, self._scaled_variables()
+        shown = family.identified({name: variables[name] for name in self.compared})
+        tree = spread_scalars(to_datatree(shown, family.coords))
+        for name, values in zip(("log_prior", "log_likelihood"), family.prior_and_likelihood(variables), strict=True):
             tree[name] = xr.DataTree(xr.Dataset({"all": (("chain", "draw"), np.asarray(values)[None])}))
-        log_joint = None
-        if rows is not None:
-            terms = self.model.log_terms(variables, rows)
-            log_joint = terms if self.model.generative else np.maximum(terms, np.log(np.finfo(float).tiny))
-        names = class_names or None
-        return prior_sensitivity(tree, log_joint=log_joint, class_names=names)
+        return tree
+
+    def _scaled_variables(self) -> dict[str, Floats]:
+        size = int(min(self._affordable(self.model), max(FEWEST_DRAWS, MOST_NUMBERS // max(self.train.n, 1))))
+        return self.model.draw_variables(size, random_seed=self.settings.random_seed)
+
+    @cached_property
+    def _parameter_sensitivity(self) -> Sensitivity:
+        return prior_sensitivity(self.power_scaling)
+
+    def sensitivity(self, rows: Floats | None = None, class_names: tuple[str, ...] = ()) -> Sensitivity:
+        """Measure the sensitivity to the prior of the parameters, and of the probabilities of rows (n, d) if given."""
+        known = self._parameter_sensitivity
+        if rows is None:
+            return known
+        terms = self.model.log_terms(self._scaled_variables(), rows)
+        log_joint = terms if self.model.generative else np.maximum(terms, np.log(np.finfo(float).tiny))
+        return prior_sensitivity(
+            self.power_scaling, log_joint=log_joint, class_names=class_names or None, parameters=known.parameters
+        )
 
 
 def spread_scalars(tree: "xr.DataTree", most: int = MOST_SCALARS) -> "xr.DataTree":

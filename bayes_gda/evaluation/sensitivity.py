@@ -143,6 +143,7 @@ def prior_sensitivity(
     var_names: Sequence[str] | None = None,
     alphas: tuple[float, float] = ALPHAS,
     threshold: float = THRESHOLD,
+    parameters: "pd.DataFrame | None" = None,
 ) -> Sensitivity:
     """Measure how parameters and predictions change if the prior, or the likelihood, counts for less or more.
 
@@ -163,13 +164,15 @@ def prior_sensitivity(
         Powers below and above 1.
     threshold
         Sensitivity from which a diagnosis is made.
+    parameters
+        The table of parameters of an earlier call with the same draws, not to compute it again.
     """
     lower, upper = alphas
     if not 0 < lower < 1 < upper:
         raise DataError(f"`alphas` must be one power in (0, 1) and one above 1; got {alphas}.")
     draws, components = _read_tree(tree, var_names)
     scaled = {name: [power_weights(values, alpha) for alpha in alphas] for name, values in components.items()}
-    parameters = _parameter_table(draws, scaled, threshold)
+    parameters = _parameter_table(draws, scaled, threshold) if parameters is None else parameters
     predictions = None
     if log_joint is not None:
         S = next(iter(components.values())).size

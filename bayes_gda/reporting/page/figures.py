@@ -19,6 +19,8 @@ from bayes_gda.reporting.plots.plane import default_plane
 
 # Parameters in the figure of a model's posteriors: two rows of panels.
 MARGINALS = 6
+# Those in the forest of the chosen model.
+FOREST = 12
 # Probabilities of a picture come from so few draws, where there is no closed form: 1 % is a shade that no eye sees.
 PICTURE_DRAWS = 300
 
@@ -73,7 +75,7 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
                 f"Predictions of {name} by method",
                 partial(plots.plot_predictions, model.probabilities, reference=model.method),
             )
-    forest = partial(plots.plot_forest, chosen.trees)
+    forest = partial(plots.plot_forest, chosen.trees, most=FOREST)
     yield Figure("forest", "posteriors", f"Parameters of {chosen.name} by method", forest)
     yield from _held_out(analysis)
     yield Figure("reliability", "calibration", "Reliability curves", partial(plots.plot_reliability, detail.curves))
@@ -91,13 +93,18 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     if analysis.placement is not None:
         continuum = partial(plots.plot_continuum, analysis.placement.continuum)
         yield Figure("continuum", "comparison", "Between naive, LDA and QDA", continuum)
+    numbers = analysis.train.row_numbers.tolist()
     for name, model in analysis.models.items():
         loo = model.attempted_loo[0]
         if loo is not None and loo.pareto_k is not None and (loo.n_bad or model is chosen):
-            yield Figure(f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, loo))
+            yield Figure(
+                f"pareto-{name}", "comparison", f"k̂ of {name}", partial(plots.plot_pareto_k, loo, numbers=numbers)
+            )
     if detail.sensitivity is not None:
         sensitivity = partial(plots.plot_sensitivity, detail.sensitivity)
         yield Figure("sensitivity", "sensitivity", f"Prior of {chosen.name}", sensitivity)
+        scaled = partial(plots.plot_power_scaling, chosen.power_scaling, detail.sensitivity)
+        yield Figure("power-scaling", "sensitivity", f"Posteriors of {chosen.name} under scaled priors", scaled)
 
 
 def _performance(analysis: Analysis) -> Iterator[Figure]:

@@ -6,7 +6,7 @@ posteriors     plot_marginals, plot_forest, plot_pair
 sampling       plot_traces, plot_energy, plot_ess
 predictions    plot_predictions, plot_intervals, plot_separation
 calibration    plot_reliability, plot_thresholds, plot_costs, plot_decisions
-comparison     plot_pareto_k, plot_models, plot_sensitivity
+comparison     plot_pareto_k, plot_models, plot_sensitivity, plot_power_scaling
 continuum      plot_continuum
 performance    plot_confusion, plot_curves
 assumptions    plot_distances
@@ -16,7 +16,7 @@ textbook       the figures of the textbook, in a folder of their own
 
 from bayes_gda.reporting.plots.assumptions import plot_distances
 from bayes_gda.reporting.plots.calibration import plot_costs, plot_decisions, plot_reliability, plot_thresholds
-from bayes_gda.reporting.plots.comparison import plot_models, plot_pareto_k, plot_sensitivity
+from bayes_gda.reporting.plots.comparison import plot_models, plot_pareto_k, plot_power_scaling, plot_sensitivity
 from bayes_gda.reporting.plots.continuum import plot_continuum
 from bayes_gda.reporting.plots.performance import plot_confusion, plot_curves
 from bayes_gda.reporting.plots.plane import Plane, discriminant_plane, feature_plane
@@ -46,6 +46,7 @@ __all__ = [
     "plot_models",
     "plot_pair",
     "plot_pareto_k",
+    "plot_power_scaling",
     "plot_predictions",
     "plot_projection",
     "plot_regions",

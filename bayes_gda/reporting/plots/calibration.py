@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.reliability import ReliabilityCurve
 from bayes_gda.prediction.decisions import Decisions, ThresholdCurve, cost_curve, net_benefit
+from bayes_gda.reporting.plots.arviz_axes import collect
 from bayes_gda.reporting.plots.style import (
     BLUE,
     FONT,
@@ -71,8 +73,7 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
         axes.set_box_aspect(1)
         for band, shade, alpha in ((curve.consistency, LIGHT, 0.9), (curve.confidence, color, 0.22)):
             axes.fill_between(band.forecast, band.lower, band.upper, color=shade, alpha=alpha, linewidth=0)
-        axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8)
-        axes.plot(curve.forecast, curve.recalibrated, color=color, gid="curve")
+        _draw_curve(figure, axes, curve, color)
         share, edges = np.histogram(curve.forecast, bins=BINS, range=(0, 1), weights=curve.count)
         axes.bar(edges[:-1], FORECASTS * share / share.max(), width=1 / BINS, align="edge", color=GREY, alpha=0.45)
         axes.set_title(texts[name], fontsize=FONT)
@@ -103,6 +104,30 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     caption += f" {left_out}." if left_out else ""
     figures = ", ".join(f"{plain(name, 40)} {error[name]:.3f}" for name in shown)
     return Plot(figure, caption, f"Reliability curves; mean distance from the diagonal: {figures}.")
+
+
+def _draw_curve(figure: Figure, axes: Any, curve: ReliabilityCurve, color: str) -> None:
+    """Draw the diagonal and the curve by ArviZ.
+
+    ArviZ pools adjacent violators of rows; here they are pooled already, by forecast and with counts, and pooling an
+    increasing curve again changes nothing. Its band needs simulated outcomes, and it has none around the curve: both
+    bands are ours.
+    """
+    import arviz_plots as azp
+    import xarray as xr
+
+    forecast = xr.Dataset({"p": (("chain", "draw", "row"), curve.forecast[None, None])})
+    tree = xr.DataTree.from_dict(
+        {"posterior_predictive": forecast, "observed_data": xr.Dataset({"p": ("row", curve.recalibrated)})}
+    )
+    look: dict[Any, Any] = {
+        "reference_line": {"color": GREY, "linestyle": "-", "width": 0.8},
+        "lines": {"color": color, "width": 1.5, "gid": "curve"},
+    }
+    absent = dict.fromkeys(("credible_interval", "xlabel", "ylabel", "title"), False)
+    azp.plot_ppc_pava(
+        tree, ci_prob=0.9, plot_collection=collect(figure, {"p": axes}, forecast, {}), visuals=look | absent
+    )
 
 
 @styled

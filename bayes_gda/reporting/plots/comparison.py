@@ -1,5 +1,7 @@
 """Comparison of models by leave-one-out, the reliability of that comparison, and sensitivity to the prior."""
 
+from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,8 +10,11 @@ from matplotlib.lines import Line2D
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.sensitivity import Sensitivity
+from bayes_gda.reporting.plots.arviz_axes import KEEP_AXIS, collect, dataset_of, tree_of
+from bayes_gda.reporting.plots.posteriors import read_draws
 from bayes_gda.reporting.plots.style import (
     BLUE,
+    FONT,
     GREEN,
     GREY,
     MANY_POINTS,
@@ -30,17 +35,19 @@ from bayes_gda.reporting.plots.style import (
 
 if TYPE_CHECKING:
     import pandas as pd
+    import xarray as xr
 
 BAD_ROWS = 5  # numbered in a k̂ plot
 MODELS = 20  # lines of a comparison
 # Above 1 the importance ratios have no mean, and no number of draws helps (Vehtari et al. 2024).
 INFINITE_MEAN_K = 1.0
+DENSITY_STEP = 4  # of the points of ArviZ's densities, 512, which no eye tells apart
 SENSITIVE = 12  # parameters, and rows, of a sensitivity plot
 
 
 @styled
-def plot_pareto_k(loo: Loo) -> Plot:
-    """Show k̂ of each row's leave-one-out weights, with the limits.
+def plot_pareto_k(loo: Loo, *, numbers: Sequence[int] | None = None) -> Plot:
+    """Show k̂ of each row's leave-one-out weights, with the limits; drawn by ArviZ.
 
     Below the dashed line the estimate for a row is reliable. Rows above it change the posterior so much that it
     must be fitted again without them; above 1 no number of draws would help. Crosses are rows that were not refitted.
@@ -49,7 +56,12 @@ def plot_pareto_k(loo: Loo) -> Plot:
     ----------
     loo
         From draws; an exact one has no k̂.
+    numbers
+        What the rows are called; None counts from 0.
     """
+    import arviz_plots as azp
+    import xarray as xr
+
     if loo.pareto_k is None or loo.threshold is None:
         raise DataError("`loo` must be from draws to have k̂; got an exact one, which needs none.")
     k, n = loo.pareto_k, loo.n
@@ -61,17 +73,19 @@ def plot_pareto_k(loo: Loo) -> Plot:
     figure, [[axes]] = new_figure(3.0)
     row = np.arange(n)
     bad = np.isin(np.arange(len(k)), loo.bad)
-    for mask, color, marker in ((~bad, BLUE, "o"), (bad, VERMILLION, "X")):
-        axes.plot(
-            row[mask],
-            drawn_k[mask],
-            marker,
-            color=color,
-            markersize=3 if color == BLUE else 6,
-            markeredgewidth=0,
-            alpha=0.8,
-            rasterized=n > MANY_POINTS,
-        )
+    pareto_k = xr.DataArray(drawn_k, dims="row", name="pareto_k")
+    # All that ArviZ reads of its own leave-one-out results.
+    elpd = SimpleNamespace(pareto_k=pareto_k, good_k=loo.threshold)
+    azp.plot_khat(
+        elpd,
+        plot_collection=collect(figure, {"pareto_k": axes}, pareto_k.to_dataset(), {}),
+        visuals={
+            "khat": {"color": BLUE, "size": 9, "alpha": 0.8, "width": 0, "rasterized": n > MANY_POINTS},
+            "xlabel": False,
+            "ylabel": False,
+        },
+    )
+    axes.plot(row[bad], drawn_k[bad], "X", color=VERMILLION, markersize=6, markeredgewidth=0)
     axes.axhline(loo.threshold, color=ORANGE, linestyle="--", linewidth=1.2)
     axes.axhline(INFINITE_MEAN_K, color=VERMILLION, linestyle=":", linewidth=1.2)
     span = high - low
@@ -83,7 +97,7 @@ def plot_pareto_k(loo: Loo) -> Plot:
             room = all(abs(x - middle) > 0.04 * n or abs(v - drawn_k[i]) > 0.1 * span for x, v in occupied)
             if room and 0.02 * n < middle < 0.97 * n:
                 axes.annotate(
-                    str(i),
+                    str(i if numbers is None else numbers[i]),
                     (row[i], drawn_k[i]),
                     xytext=(side * 5, 0),
                     textcoords="offset points",
@@ -92,7 +106,7 @@ def plot_pareto_k(loo: Loo) -> Plot:
                 )
                 occupied.append((middle, float(drawn_k[i])))
                 break
-    axes.set(xlabel="row", ylabel="Pareto k̂", ylim=(low - 0.06 * span, high + 0.06 * span))
+    axes.set(xlabel="rows in their order", ylabel="Pareto k̂", ylim=(low - 0.06 * span, high + 0.06 * span))
     axes.set_xlim(-0.02 * n - 0.5, 1.02 * n)
     handles = [
         Line2D([], [], color=BLUE, marker="o", linestyle="none", markersize=4),
@@ -261,3 +275,71 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
         "above it."
     )
     return Plot(figure, caption + sensitivity.reason, alt)
+
+
+@styled
+def plot_power_scaling(tree: "xr.DataTree", sensitivity: Sensitivity, *, most: int = 3) -> Plot:
+    """Show the posterior of the most sensitive parameters if the prior, or the likelihood, counts for less or more.
+
+    Lines on top of each other mean that it makes no difference. ArviZ resamples the draws with their weights and draws
+    the densities.
+
+    Parameters
+    ----------
+    tree
+        Groups `posterior`, `log_prior` and `log_likelihood`, as for `prior_sensitivity`.
+    sensitivity
+        What `prior_sensitivity` said of the same draws.
+    most
+        How many parameters at most.
+    """
+    import arviz_plots as azp
+
+    table = sensitivity.worst(most)
+    draws = read_draws({"draws": tree}, list(table.index))
+    names = {f"p{i}": label for i, label in enumerate(table.index)}
+    posterior = dataset_of({name: draws.by_method["draws"][label] for name, label in names.items()})
+    groups = {name: tree[name].to_dataset() for name in ("log_prior", "log_likelihood")}
+    figure, grid = new_figure(0.8 + 1.35 * len(names), len(names), 2, sharex="row", sharey="row")
+    colors = (GREEN, "#333333", PURPLE)
+    along = ("component_group", ["prior", "likelihood"])
+    scaled = posterior.isel(chain=0, draw=0, drop=True).expand_dims(
+        alpha=[sensitivity.alphas[0], 1.0, sensitivity.alphas[1]]
+    )
+    axes = {name: list(row) for name, row in zip(names, grid, strict=True)}
+    pc = collect(
+        figure, axes, scaled.expand_dims(component_group=along[1]), {"color": ["alpha"]}, along=along, color=colors
+    )
+    absent = dict.fromkeys(("title", "credible_interval", "point_estimate", "rug"), False)
+    azp.plot_psense_dist(
+        tree_of(posterior, **groups),
+        alphas=sensitivity.alphas,
+        kind="kde",
+        plot_collection=pc,
+        visuals={"dist": {"width": 1.2}} | absent | KEEP_AXIS,
+    )
+    for given in list(figure.legends):
+        given.remove()  # ArviZ's: `legend` cannot be switched off, as it is handed on to a plot that does not know it
+    for (left, right), label in zip(grid, table.index, strict=True):
+        for panel, component in ((left, "prior"), (right, "likelihood")):
+            panel.set_title(f"{component}: sensitivity {table.loc[label, component]:.3f}", fontsize=FONT)
+            for line in panel.get_lines():
+                line.set_data(*(np.asarray(x)[::DENSITY_STEP] for x in line.get_data()))
+            panel.set_yticks([])
+            panel.set_ylim(bottom=0)
+            panel.locator_params(axis="x", nbins=5)
+        left.set_ylabel(labels([draws.names[label]], 30, inches=1.2)[0])
+    low, high = sensitivity.alphas
+    handles = [Line2D([], [], color=color) for color in colors]
+    legend(figure, handles, [f"counts {low:g}×", "as it is", f"counts {high:g}×"])
+    shown = f"{len(table)} of {len(sensitivity.parameters)} parameters, the most sensitive to the prior"
+    caption = (
+        f"Posterior densities of {shown}, if the prior (left) or the likelihood (right) counts for less or more. Where "
+        f"the lines agree it makes no difference; the sensitivity stands above each panel, limit "
+        f"{sensitivity.threshold:g}."
+    )
+    worst = table["prior"]
+    alt = (
+        f"Power-scaled posteriors of {listing(list(table.index))}: sensitivity to the prior at most {worst.max():.3f}."
+    )
+    return Plot(figure, caption, alt)

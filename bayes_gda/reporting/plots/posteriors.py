@@ -17,6 +17,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.compare import PREFERENCE
 from bayes_gda.methods.diagnostics import CONSTANT, scalars
+from bayes_gda.reporting.plots.arviz_axes import draw_forest
 from bayes_gda.reporting.plots.style import (
     FONT,
     GREY,
@@ -221,7 +222,7 @@ def plot_forest(
     prob: float = 0.9,
     standardised: bool | None = None,
 ) -> Plot:
-    """Show the interval of each parameter, one line per method.
+    """Show the interval of each parameter, one line per method; drawn by ArviZ.
 
     Dots are medians, thick lines hold half of the posterior, thin lines `prob` of it. Methods agree if the lines of a
     parameter look the same.
@@ -248,23 +249,15 @@ def plot_forest(
     ends = np.array([np.quantile(reference_draws[label], [(1 - prob) / 2, (1 + prob) / 2]) for label in chosen])
     if standardised is None:
         standardised = bool(np.ptp(ends) > LONGEST_AXIS * np.median(ends[:, 1] - ends[:, 0]))
-    styles = method_styles(draws.by_method)
     n_methods = len(draws.by_method)
     figure, [[axes]] = new_figure(0.9 + len(chosen) * max(0.18, 0.1 + 0.075 * n_methods))
-    for m, (method, own_draws) in enumerate(draws.by_method.items()):
-        q = [(1 - prob) / 2, (1 - INNER_PROB) / 2, 0.5, (1 + INNER_PROB) / 2, (1 + prob) / 2]
-        values = np.array([np.quantile(own_draws[label], q) for label in chosen])
-        if standardised:
-            center = np.array([reference_draws[label].mean() for label in chosen])
-            scale = np.array([reference_draws[label].std() for label in chosen])
-            values = (values - center[:, None]) / np.where(scale > 0, scale, 1.0)[:, None]
-        position = np.arange(len(chosen)) + (m - (n_methods - 1) / 2) * 0.7 / n_methods
-        color = styles[method][0]
-        axes.hlines(position, values[:, 0], values[:, 4], color=color, linewidth=0.9)
-        axes.hlines(position, values[:, 1], values[:, 3], color=color, linewidth=2.6)
-        axes.plot(
-            values[:, 2], position, "o", color=color, markersize=3.5, markeredgecolor="white", markeredgewidth=0.4
-        )
+    q = [(1 - prob) / 2, (1 - INNER_PROB) / 2, 0.5, (1 + INNER_PROB) / 2, (1 + prob) / 2]
+    values = np.array([[np.quantile(own[label], q) for label in chosen] for own in draws.by_method.values()])
+    if standardised:
+        center = np.array([reference_draws[label].mean() for label in chosen])
+        scale = np.array([reference_draws[label].std() for label in chosen])
+        values = (values - center[:, None]) / np.where(scale > 0, scale, 1.0)[:, None]
+    draw_forest(figure, axes, values, [color for color, _ in method_styles(draws.by_method).values()])
     row_axis(axes, [draws.names[label] for label in chosen])
     axes.axvline(0, color=GREY, linewidth=0.8, zorder=1)
     variable = {label.split("[")[0] for label in chosen}
@@ -272,7 +265,7 @@ def plot_forest(
     axes.set_xlabel(
         f"difference from the mean of {drawn(plain(draws.reference))}, in its sd" if standardised else axis_label
     )
-    _method_legend(figure, draws)
+    _method_legend(figure, draws, dashed=False)
     note(figure, left_out)
     caption = (
         f"Dots are posterior medians, thick lines hold {100 * INNER_PROB:.0f} % and thin lines {100 * prob:.0f} % of "
@@ -360,10 +353,10 @@ def _estimate_density(x: Floats) -> tuple[Floats, Floats]:
     return np.asarray(grid[inside]), np.asarray(density[inside])
 
 
-def _method_legend(figure: Any, draws: Draws) -> None:
+def _method_legend(figure: Any, draws: Draws, *, dashed: bool = True) -> None:
     """Put a legend of the methods above the axes."""
     styles = method_styles(draws.by_method)
-    handles = [Line2D([], [], color=color, linestyle=dashes) for color, dashes in styles.values()]
+    handles = [Line2D([], [], color=color, linestyle=dashes if dashed else "-") for color, dashes in styles.values()]
     legend(figure, handles, labels(draws.by_method))
 
 

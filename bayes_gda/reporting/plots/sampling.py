@@ -1,20 +1,18 @@
 """Convergence of a sampler, drawn by ArviZ: traces with ranks, energy, and the growth of the effective number of draws.
 
-ArviZ computes and draws; the figure, its size, its labels and its words are ours, so that it looks like all others and
-names of any kind are safe.
+ArviZ computes and draws on our axes (`arviz_axes`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.methods.diagnostics import E_BFMI, TAIL, Thresholds, diagnose
+from bayes_gda.reporting.plots.arviz_axes import KEEP_AXIS, collect, dataset_of, tree_of
 from bayes_gda.reporting.plots.posteriors import Draws, read_draws
 from bayes_gda.reporting.plots.style import (
     BLUE,
@@ -42,38 +40,6 @@ ALARM = 0.01
 # Draws of a chain whose ranks are compared, at the least: fewer say nothing.
 FEWEST_RANKS = 25
 ESS_POINTS = 15  # points of an ESS curve
-KEEP_AXIS: dict[Any, Any] = {"remove_axis": False}
-
-
-def collect(figure: Figure, axes: Mapping[str, Axes], data: "xr.Dataset", aes: Mapping[str, Sequence[str]]) -> Any:
-    """Return ArviZ's `PlotCollection` of variables on axes of our own, coloured as all figures are.
-
-    Parameters
-    ----------
-    figure, axes
-        The figure, and the axes of each variable of `data`.
-    data
-        What ArviZ will draw.
-    aes
-        Properties of lines, such as `color`, by the dimensions that they follow.
-    """
-    import xarray as xr
-    from arviz_plots import PlotCollection
-
-    def dataset(values: Mapping[str, Any]) -> xr.Dataset:
-        return xr.Dataset({name: ((), np.array(value, dtype=object)) for name, value in values.items()})
-
-    places = {name: i for i, name in enumerate(axes)}
-    tree = xr.DataTree.from_dict(
-        {
-            "/": dataset({"figure": figure}),
-            "plot": dataset(axes),
-            "row_index": dataset(places),
-            "col_index": dataset(dict.fromkeys(places, 0)),
-        }
-    )
-    colors = {"color": list(CLASS_COLORS)} if "color" in aes else {}
-    return PlotCollection(data, tree, aes=dict(aes), backend="matplotlib", **colors)
 
 
 @styled
@@ -99,19 +65,19 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
     chains, n = draws[chosen[0]].shape
     thinned = np.unique(np.linspace(0, n - 1, min(n, TRACE_POINTS)).astype(int))
     names = [f"p{i}" for i in range(len(chosen))]
-    whole = _dataset({name: draws[label] for name, label in zip(names, chosen, strict=True)})
+    whole = dataset_of({name: draws[label] for name, label in zip(names, chosen, strict=True)})
     figure, grid = new_figure(0.7 + 1.35 * len(chosen), len(chosen), 2, width_ratios=[1.5, 1])
     aes = {"color": ["chain"], "overlay": ["chain"]} if chains > 1 else {}
     quiet: dict[Any, Any] = {"title": False, "xlabel": False}
     left = collect(figure, dict(zip(names, grid[:, 0], strict=True)), whole, aes)
     traces: dict[Any, Any] = {"trace": {"width": 0.5, "alpha": 0.8}, "divergence": False, "ticklabels": False}
-    azp.plot_trace(_tree(whole.isel(draw=thinned)), plot_collection=left, visuals=traces | quiet)
+    azp.plot_trace(tree_of(whole.isel(draw=thinned)), plot_collection=left, visuals=traces | quiet)
     right = collect(figure, dict(zip(names, grid[:, 1], strict=True)), whole, aes)
     uneven = []
     if chains > 1:
         drawn: dict[Any, Any] = {"ecdf_lines": {"width": 1.1}} | quiet | KEEP_AXIS
         independent = whole.isel(draw=slice(None, None, _thinning([draws[label] for label in chosen])))
-        azp.plot_rank(_tree(independent), plot_collection=right, thin=False, envelope_prob=1 - ALARM, visuals=drawn)
+        azp.plot_rank(tree_of(independent), plot_collection=right, thin=False, envelope_prob=1 - ALARM, visuals=drawn)
         apart = _uneven(independent)
         uneven = [label for name, label in zip(names, chosen, strict=True) if name in apart]
     for (trace, ranks), label in zip(grid, chosen, strict=True):
@@ -195,7 +161,7 @@ def plot_energy(tree: "xr.DataTree") -> Plot:
     kinds = ["marginal", "transition"]  # ArviZ's names
     both = xr.Dataset({"Energy": (("energy", "draw"), np.zeros((2, 1)))}, coords={"energy": kinds})
     pc = collect(figure, {"Energy": axes}, both, {"color": ["energy"]})
-    only = xr.DataTree.from_dict({"sample_stats": _dataset({"energy": energy})})
+    only = xr.DataTree.from_dict({"sample_stats": dataset_of({"energy": energy})})
     azp.plot_energy(only, show_bfmi=False, plot_collection=pc, visuals={"legend": False, "title": False} | KEEP_AXIS)
     axes.set(xlabel="energy, less its mean", ylabel="density")
     axes.set_ylim(bottom=0)
@@ -240,14 +206,14 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
     figure, grid = new_figure(0.7 + 2.0 * rows, rows, columns, sharey=True, sharex=True)
     names = [f"p{i}" for i in range(len(chosen))]
     # Per standard deviation: ESS has no units, and ArviZ does not overflow.
-    whole = _dataset({k: _standardised(draws[label]) for k, label in zip(names, chosen, strict=True)})
+    whole = dataset_of({k: _standardised(draws[label]) for k, label in zip(names, chosen, strict=True)})
     pc = collect(figure, dict(zip(names, grid.flat, strict=False)), whole, {})
     drawn: dict[Any, Any] = {"min_ess": {"color": VERMILLION, "linestyle": "--", "width": 1.1}}
     for kind, color in (("bulk", BLUE), ("tail", ORANGE)):
         drawn |= {f"ess_{kind}": {"color": color, "size": 9}, f"ess_{kind}_line": {"color": color, "width": 1.5}}
     drawn |= dict.fromkeys(("title", "xlabel", "ylabel"), False)
     azp.plot_ess_evolution(
-        _tree(whole),
+        tree_of(whole),
         n_points=ESS_POINTS,
         min_ess=needed,
         plot_collection=pc,
@@ -281,21 +247,6 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
 
 def _standardised(x: Floats) -> Floats:
     return np.asarray((x - x.mean()) / x.std())
-
-
-def _dataset(draws: Mapping[str, Floats]) -> "xr.Dataset":
-    """Return draws (chains, draws) by name as ArviZ has them."""
-    import xarray as xr
-
-    chains, n = next(iter(draws.values())).shape
-    coords = {"chain": np.arange(chains), "draw": np.arange(n)}
-    return xr.Dataset({name: (("chain", "draw"), x) for name, x in draws.items()}, coords=coords)
-
-
-def _tree(posterior: "xr.Dataset") -> "xr.DataTree":
-    import xarray as xr
-
-    return xr.DataTree.from_dict({"posterior": posterior})
 
 
 def _select_parameters(

@@ -178,7 +178,8 @@ def continuum(name, d):
 
 
 @cache
-def sensitivity(with_rows=True):
+def power_scaling():
+    """Draws of the regression on pima, with their log prior and log likelihood."""
     phi, _, trees, w = logistic("pima")
     tree = trees["mcmc"].copy()
     y = data("pima").y
@@ -188,8 +189,17 @@ def sensitivity(with_rows=True):
     likelihood = (y * a - np.logaddexp(0, a)).sum(axis=1).reshape(shape)
     tree["log_prior"] = xr.Dataset({"w": (("chain", "draw"), prior)})
     tree["log_likelihood"] = xr.Dataset({"y": (("chain", "draw"), likelihood)})
+    return tree
+
+
+@cache
+def sensitivity(with_rows=True):
+    phi, _, _, w = logistic("pima")
+    a = w @ phi.T
     rows = np.stack([-np.logaddexp(0, a[:, :40]), -np.logaddexp(0, -a[:, :40])], axis=2)
-    return prior_sensitivity(tree, log_joint=rows if with_rows else None, class_names=data("pima").class_names)
+    return prior_sensitivity(
+        power_scaling(), log_joint=rows if with_rows else None, class_names=data("pima").class_names
+    )
 
 
 def methods(name):

@@ -21,6 +21,7 @@ from reporting.plots.fits import (
     logistic,
     loo,
     methods,
+    power_scaling,
     probabilities,
     sensitivity,
     thresholds,
@@ -123,6 +124,7 @@ SCENES = {
     "models-30": lambda: plots.plot_models(comparison(30).loo),
     "continuum-iris": lambda: plots.plot_continuum(continuum("iris", 4)),
     "continuum-one-feature": lambda: plots.plot_continuum(continuum("pima", 1)),
+    "power-scaling": lambda: plots.plot_power_scaling(power_scaling(), sensitivity()),
     "sensitivity": lambda: plots.plot_sensitivity(sensitivity()),
     "sensitivity-parameters": lambda: plots.plot_sensitivity(sensitivity(False)),
     **{

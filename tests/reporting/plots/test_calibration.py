@@ -14,7 +14,7 @@ def test_reliability_shows_the_curve_and_its_bands():
     figure = scene("reliability-pima").figure
     for axes, curve in zip(figure.axes, curves("pima").values(), strict=False):
         [shown] = [line.get_xydata() for line in axes.get_lines() if line.get_gid() == "curve"]
-        np.testing.assert_array_equal(shown, np.column_stack([curve.forecast, curve.recalibrated]))
+        np.testing.assert_allclose(shown, np.column_stack([curve.forecast, curve.recalibrated]), rtol=1e-12)
         consistency, confidence = axes.collections
         for band, given in ((consistency, curve.consistency), (confidence, curve.confidence)):
             box = band.get_paths()[0].vertices

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from reporting.plots.fits import logistic
 from reporting.plots.scenes import lines
 from scipy.stats import norm
@@ -9,6 +10,7 @@ from scipy.stats import norm
 from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.errors import DataError
 from bayes_gda.reporting import plots
+from bayes_gda.reporting.plots.style import METHODS
 
 
 def test_marginals_are_the_density_that_the_draws_come_from():
@@ -24,11 +26,23 @@ def test_marginals_are_the_density_that_the_draws_come_from():
 def test_forest_shows_medians_and_intervals():
     axes = plots.plot_forest(logistic("pima")[2], standardised=False).figure.axes[0]
     w = logistic("pima")[2]["mcmc"]["posterior"]["w"].to_numpy().reshape(2000, -1)
-    thin, thick = axes.collections[:2]
-    for collection, share in ((thin, 0.9), (thick, 0.5)):
-        ends = np.array([segment[:, 0] for segment in collection.get_segments()])
+    # ArviZ draws each interval as a line of its own, in the colour of its method.
+    own = [line for line in axes.get_lines() if line.get_color() == METHODS["mcmc"][0]]
+    for width, share in ((0.9, 0.9), (2.6, 0.5)):
+        shown = sorted((line for line in own if line.get_linewidth() == width), key=lambda line: line.get_ydata()[0])
+        ends = np.array([line.get_xdata() for line in shown])
         np.testing.assert_allclose(ends, np.quantile(w, [(1 - share) / 2, (1 + share) / 2], axis=0).T)
-    np.testing.assert_allclose(lines(axes)[0][:, 0], np.median(w, axis=0))
+    dots = [c.get_offsets()[0] for c in axes.collections if to_hex(c.get_edgecolor()[0]) == METHODS["mcmc"][0].lower()]
+    np.testing.assert_allclose([x for x, _ in sorted(dots, key=lambda dot: dot[1])], np.median(w, axis=0))
+
+
+def test_methods_with_different_numbers_of_draws_stand_side_by_side():
+    names, rng = coordinates(class_names=["a", "b"], coefficient_names=["x"]), np.random.default_rng(0)
+    trees = {name: to_datatree({"w": rng.normal(size=(n, 1))}, names) for name, n in (("mcmc", 400), ("ep", 1000))}
+    axes = plots.plot_forest(trees, standardised=False).figure.axes[0]
+    dots = sorted(c.get_offsets()[0, 0] for c in axes.collections)
+    medians = sorted(float(tree["posterior"]["w"].median()) for tree in trees.values())
+    np.testing.assert_allclose(dots, medians)
 
 
 def test_many_parameters_leave_the_most_different_ones():
