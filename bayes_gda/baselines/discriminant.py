@@ -87,10 +87,12 @@ class _PlugIn(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-l
 
     def _scores(self, X: Floats) -> Floats:
         """Return log p(x, y=k) (n, K) of what each row has."""
-        found = self.gaussians_
+        gaussians = self.gaussians_
         if not has_gaps(X):
-            return found.log_joint(X)
-        return log_joint_observed({"pi": found.pi[None], "mu": found.mu[None], "Sigma": found.Sigma[None]}, X)
+            return gaussians.log_joint(X)
+        return log_joint_observed(
+            {"pi": gaussians.pi[None], "mu": gaussians.mu[None], "Sigma": gaussians.Sigma[None]}, X
+        )
 
     def _estimate(self, moments: Moments) -> Gaussians:
         """Estimate from complete rows."""

@@ -204,8 +204,8 @@ def check_labels(values: Iterable[Any], what: str) -> None:
             raise DataError(f"{what} has a label of type {type(value).__name__}; use text, whole numbers or booleans.")
         first.setdefault(_GROUPS[type(value)], value)
     if len(first) > 1:
-        (one, a), (two, b) = list(first.items())[:2]
-        raise DataError(f"{what} mixes {one} ({a!r}) and {two} ({b!r}); convert all its values to text.")
+        (first_type, a), (second_type, b) = list(first.items())[:2]
+        raise DataError(f"{what} mixes {first_type} ({a!r}) and {second_type} ({b!r}); convert all its values to text.")
 
 
 def code_classes(labels: Labels, what: str) -> tuple[NDArray[np.intp], tuple[Label, ...]]:

@@ -127,15 +127,15 @@ def _parse_text(name: str, labels: Labels) -> RawColumn:
     numbers = np.array([*map(_number, labels.values), np.nan])  # the last one for the code −1
     cells = numbers[labels.codes]
     is_number = ~np.isnan(cells)
-    found, total = int(is_number.sum()), int((~missing).sum())
-    if found == total:
+    numeric, total = int(is_number.sum()), int((~missing).sum())
+    if numeric == total:
         return RawColumn(name, "boolean" if bool in kinds else "numeric", cells, missing)
-    if found < NUMERIC_SHARE * total:
+    if numeric < NUMERIC_SHARE * total:
         return RawColumn(name, "categorical", labels, missing)
     row = int(np.argmin(is_number | missing))
     raise DataError(
-        f"Column {name!r} is numeric in {found} of {total} rows, but row {row + 1} holds {labels[row]!r}. Correct it, "
-        f"leave the cell empty if the value is missing, or pass categorical=[{name!r}]."
+        f"Column {name!r} is numeric in {numeric} of {total} rows, but row {row + 1} holds {labels[row]!r}. "
+        f"Correct it, leave the cell empty if the value is missing, or pass categorical=[{name!r}]."
     )
 
 
@@ -313,12 +313,12 @@ def fit_encoding(raw: Sequence[RawColumn], constant: Constant = "error") -> tupl
 
 def constant_columns(raw: Sequence[RawColumn]) -> dict[str, tuple[list[Any], int]]:
     """Return the columns that do not vary: the one value that each has, or none, and the rows that have it."""
-    found: dict[str, tuple[list[Any], int]] = {}
+    constant: dict[str, tuple[list[Any], int]] = {}
     for r in raw:
         values = list(r.cells.levels(f"Column {r.name!r}")) if isinstance(r.cells, Labels) else extremes(r.cells)
         if len(values) < 2:
-            found[r.name] = values, len(r.missing) - int(r.missing.sum())
-    return found
+            constant[r.name] = values, len(r.missing) - int(r.missing.sum())
+    return constant
 
 
 def fit_column(raw: RawColumn) -> Column:

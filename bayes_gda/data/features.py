@@ -317,9 +317,9 @@ def _monomial_name(mono: Monomial, names: Sequence[str]) -> str:
 
 def _two_valued(Z: Floats) -> NDArray[np.bool_]:
     """Return which columns (m,) of Z (n, m) hold at most two values."""
-    some = Z[:FIRST_ROWS]
-    out = np.asarray(((some == some.min(axis=0)) | (some == some.max(axis=0))).all(axis=0))
-    if not out.any() or len(Z) == len(some):  # where all columns are numeric, a few rows settle it
+    head = Z[:FIRST_ROWS]
+    out = np.asarray(((head == head.min(axis=0)) | (head == head.max(axis=0))).all(axis=0))
+    if not out.any() or len(Z) == len(head):  # where all columns are numeric, a few rows settle it
         return out
     left = np.flatnonzero(out)
     low, high = Z[:, left].min(axis=0), Z[:, left].max(axis=0)

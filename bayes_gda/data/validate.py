@@ -136,8 +136,8 @@ def check_range(X: Floats, names: Sequence[str]) -> None:
     """
     # The sum of squares bounds every value, and some rows show that a feature varies. The ranges of all rows, which
     # take twice as long as the moments, are looked at only where that is not enough.
-    some = X[:: max(1, len(X) // LOOKED_AT)]
-    if len(X) and sum_of_squares(X) <= LARGEST**2 and (np.ptp(some, axis=0) >= SMALLEST).all():
+    sample = X[:: max(1, len(X) // LOOKED_AT)]
+    if len(X) and sum_of_squares(X) <= LARGEST**2 and (np.ptp(sample, axis=0) >= SMALLEST).all():
         return
     low, high = _range(X)
     _check_size(low, high, names, LARGEST)

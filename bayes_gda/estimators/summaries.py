@@ -82,8 +82,8 @@ def warn_of_errors(estimator: "BayesianClassifier", error: "MonteCarlo") -> None
     diagnosis = estimator.trust_.diagnosis  # a run may have been extended
     taken = estimator.draws if diagnosis is None else diagnosis.chains * diagnosis.draws // estimator.chains
     draws = -(-int(1 / error.tolerance**2) // estimator.chains) if weighted else error.draws_needed(taken)
-    how = f"inference='mcmc' and draws={draws}" if weighted else f"draws={draws}"
-    warn_user(f"{error.sentence} Fit with {how}, or set a larger tolerance.")
+    remedy = f"inference='mcmc' and draws={draws}" if weighted else f"draws={draws}"
+    warn_user(f"{error.sentence} Fit with {remedy}, or set a larger tolerance.")
 
 
 def fitted_html(estimator: "BayesianClassifier") -> str:

@@ -169,14 +169,14 @@ def _refit_rows(
         work += _newton_work(family, model)
         if source is not None:
             try:
-                found, terms = source.weigh(without, full, refit, refits.settings.random_seed)
+                weighed, terms = source.weigh(without, full, refit, refits.settings.random_seed)
             except ConvergenceError:  # no draw comes to the posterior without the row
-                found, terms = None, len(source.draws)
+                weighed, terms = None, len(source.draws)
             work += terms * family.cost_rows
-            if found is not None:
-                drawn = family.from_coordinates(found[0])
-                log_f = drawn.log_terms(drawn.draw_variables(len(found[0])), X[row])[:, 0]
-                values[i], reliable[i] = logsumexp(found[1][:, None] + log_f, axis=0), True
+            if weighed is not None:
+                drawn = family.from_coordinates(weighed[0])
+                log_f = drawn.log_terms(drawn.draw_variables(len(weighed[0])), X[row])[:, 0]
+                values[i], reliable[i] = logsumexp(weighed[1][:, None] + log_f, axis=0), True
         elif refit is not None:
             fitted = family.from_gaussian(refit, refits.settings)
             closed_form = not fitted.generative and not fitted.averages_draws

@@ -128,10 +128,10 @@ def curves(p: ArrayLike, z: ArrayLike, *, prob: float = 0.9) -> Curves | None:
     order = np.argsort(-forecasts, kind="stable")
     ordered = forecasts[order]
     last = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1)  # of the rows that share a forecast
-    found = np.append(0.0, np.cumsum(outcomes[order])[last])
-    wrong = np.append(0.0, last + 1.0) - found
-    recall, fall_out = found / events, wrong / others
-    precision = found[1:] / (found[1:] + wrong[1:])
+    hits = np.append(0.0, np.cumsum(outcomes[order])[last])
+    wrong = np.append(0.0, last + 1.0) - hits
+    recall, fall_out = hits / events, wrong / others
+    precision = hits[1:] / (hits[1:] + wrong[1:])
     auc = float(np.trapezoid(recall, fall_out))
     average = float(np.diff(recall) @ precision)
     low, high = share_interval(average * events, events, prob=prob)

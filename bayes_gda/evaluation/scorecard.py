@@ -359,8 +359,8 @@ def compare_models(
             notes.append(f"{name!r} has no leave-one-out: {failure}")
         if continuum is None and isinstance(card.model, AveragedClassifier):
             continuum = card.model.continuum
-    found = compare_scores(entries, y=codes, y_test=codes_test, continuum=continuum)
-    return replace(found, sentences=(*found.sentences, *notes))
+    comparison = compare_scores(entries, y=codes, y_test=codes_test, continuum=continuum)
+    return replace(comparison, sentences=(*comparison.sentences, *notes))
 
 
 def _card_of(name: str, estimator: Any, train: tuple[Any, Any], test: tuple[Any, Any]) -> Scorecard:

@@ -317,16 +317,16 @@ class Family:
 
         `settings.sampler` is `hmc` or one of NUTS; `auto` is PyMC's.
         """
-        how: dict[str, Any] = {
+        options: dict[str, Any] = {
             "draws": settings.draws,
             "chains": settings.chains,
             "random_seed": settings.random_seed,
             "progress": settings.progress,
         }
         if settings.sampler == "hmc":
-            return self.fitted_tree(sampled.sample_hmc(self, gaussian, **how))
-        how |= {"keep_coordinates": True, "sampler": "pymc" if settings.sampler == "auto" else settings.sampler}
-        return self.fitted_tree(sampled.sample_nuts(self, self.build(), gaussian, **how))
+            return self.fitted_tree(sampled.sample_hmc(self, gaussian, **options))
+        options |= {"keep_coordinates": True, "sampler": "pymc" if settings.sampler == "auto" else settings.sampler}
+        return self.fitted_tree(sampled.sample_nuts(self, self.build(), gaussian, **options))
 
     def geometry(self) -> GaussianPosterior | None:
         """Return the Gaussian that gives a sampler its starts and its mass matrix; None if there is no mode."""

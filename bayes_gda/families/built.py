@@ -64,13 +64,13 @@ def sample(
     run is `incomplete`: Ctrl-C returns what was sampled until then.
     """
     family = family_of(model)
-    how: dict[str, Any] = {"draws": draws, "chains": chains, "random_seed": random_seed, "progress": progress}
+    options: dict[str, Any] = {"draws": draws, "chains": chains, "random_seed": random_seed, "progress": progress}
     if sampler == "hmc":
         if family is None:
             raise DataError("sampler='hmc' is for the models of bayes_gda.models; got another. Use sampler='pymc'.")
-        tree = sample_hmc(family, None, **how)
+        tree = sample_hmc(family, None, **options)
     else:
-        tree = sample_nuts(family, model, None, tune=tune, cores=cores, sampler=sampler, **how)
+        tree = sample_nuts(family, model, None, tune=tune, cores=cores, sampler=sampler, **options)
     if family is not None and family.density is not None and family.data.n:
         variables = draws_of(tree)
         with one_blas_thread():

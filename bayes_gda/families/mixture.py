@@ -217,8 +217,8 @@ def choose_components(data: Dataset, prior: NIW, axis: Floats, covariances: Cova
     With covariances of their own the classes do not depend on each other, and each is chosen by itself.
     """
     if covariances == "shared":
-        found = [log_evidence(data, prior, (C,) * data.K, axis, shared=True) for C in range(1, MOST_COMPONENTS + 1)]
-        return (int(np.argmax(found)) + 1,) * data.K
+        evidences = [log_evidence(data, prior, (C,) * data.K, axis, shared=True) for C in range(1, MOST_COMPONENTS + 1)]
+        return (int(np.argmax(evidences)) + 1,) * data.K
     numbers = []
     for k in range(data.K):
         mine = np.flatnonzero(data.y == k)
@@ -231,8 +231,8 @@ def choose_components(data: Dataset, prior: NIW, axis: Floats, covariances: Cova
         )
         # A component that would have fewer rows than features is not one that rows can show.
         most = int(np.clip(len(mine) // (data.d + 1), 1, MOST_COMPONENTS))
-        found = [log_evidence(rows, prior, (C,), axis[k : k + 1], shared=False) for C in range(1, most + 1)]
-        numbers.append(int(np.argmax(found)) + 1)
+        evidences = [log_evidence(rows, prior, (C,), axis[k : k + 1], shared=False) for C in range(1, most + 1)]
+        numbers.append(int(np.argmax(evidences)) + 1)
     return tuple(numbers)
 
 

@@ -278,13 +278,15 @@ class MixtureBlock(Block):
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `weight` (S, C), `component_mu` (S, C, d) and `component_Sigma` or `Sigma`, components in order."""
-        found = self.gaussian.variables(W[:, self._first :])
-        mu, weight = found["mu"], np.exp(self._log_weights(W))
+        parameters = self.gaussian.variables(W[:, self._first :])
+        mu, weight = parameters["mu"], np.exp(self._log_weights(W))
         place = np.einsum("scd,cd->sc", mu, self.axis[self.owners])
         order = np.concatenate([np.argsort(place[:, s], axis=1) + s.start for s in self._slices], axis=1)
         each = np.arange(len(W))[:, None]
         out = {"weight": weight[each, order], "component_mu": mu[each, order]}
-        return out | ({"Sigma": found["Sigma"]} if self.shared else {"component_Sigma": found["Sigma"][each, order]})
+        return out | (
+            {"Sigma": parameters["Sigma"]} if self.shared else {"component_Sigma": parameters["Sigma"][each, order]}
+        )
 
     def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
         """Return the points (S, dim) of draws of the variables."""
@@ -298,12 +300,12 @@ class MixtureBlock(Block):
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
         """Return the log prior densities of the weights, centres and covariances, of the order that is allowed."""
         Sigma = variables["Sigma" if self.shared else "component_Sigma"]
-        found = self.gaussian.log_prior({"Sigma": Sigma, "mu": variables["component_mu"]})
+        terms = self.gaussian.log_prior({"Sigma": Sigma, "mu": variables["component_mu"]})
         weight = np.full(len(Sigma), self._orders)
         for k, _, block in self._weights:
             weight = weight + block.log_prior({"pi": variables["weight"][:, self._slices[k]]})["pi"]
         name = "Sigma" if self.shared else "component_Sigma"
-        return {name: found["Sigma"], "component_mu": found["mu"], "weight": weight}
+        return {name: terms["Sigma"], "component_mu": terms["mu"], "weight": weight}
 
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:
         """Return log Σ_c ω_c N(x_i | μ_c, Σ_c) (S, n) over the components of each row's class."""

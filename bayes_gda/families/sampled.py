@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bayes_gda.families.base import Family
 
 
-def sample_hmc(family: "Family", gaussian: GaussianPosterior | None, **how: Any) -> "xr.DataTree":
+def sample_hmc(family: "Family", gaussian: GaussianPosterior | None, **options: Any) -> "xr.DataTree":
     """Return the tree of split HMC about a Gaussian, None for the family's own.
 
     Parameters
@@ -21,7 +21,7 @@ def sample_hmc(family: "Family", gaussian: GaussianPosterior | None, **how: Any)
         One with a density written by hand, and a mode; else a `ConvergenceError`.
     gaussian
         An approximation in the coordinates of that density.
-    how
+    options
         `draws`, `chains`, `random_seed` and `progress`.
     """
     from bayes_gda.methods.hmc.sampling import sample_density
@@ -31,19 +31,19 @@ def sample_hmc(family: "Family", gaussian: GaussianPosterior | None, **how: Any)
     if density is None or gaussian is None:
         why = "has no density written by hand" if density is None else "has no mode here"
         raise ConvergenceError(f"sampler='hmc' does not apply: {family.title} {why}. Use sampler='pymc'.")
-    return sample_density(density, gaussian, **how)
+    return sample_density(density, gaussian, **options)
 
 
 def sample_nuts(
-    family: "Family | None", model: "pm.Model", gaussian: GaussianPosterior | None, **how: Any
+    family: "Family | None", model: "pm.Model", gaussian: GaussianPosterior | None, **options: Any
 ) -> "xr.DataTree":
     """Return the tree of NUTS on a PyMC model, with the density and the geometry of its family if it has one.
 
-    `how` are further arguments of `sample_model`.
+    `options` are further arguments of `sample_model`.
     """
     from bayes_gda.methods.nuts.sampling import sample_model
 
     if family is None:
-        return sample_model(model, **how)
+        return sample_model(model, **options)
     gaussian = family.geometry() if gaussian is None else gaussian
-    return sample_model(model, density=family.density, gaussian=gaussian, **how)
+    return sample_model(model, density=family.density, gaussian=gaussian, **options)

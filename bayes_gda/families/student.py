@@ -129,9 +129,9 @@ class StudentBlock(Block):
         step = max(1, ELEMENTS // max(1, self.rows.n * self.rows.d))
         for i in range(0, len(points), step):
             part = slice(i, i + step)
-            value[part], found = self._evaluate(points[part], gradients=gradients)
+            value[part], slope = self._evaluate(points[part], gradients=gradients)
             if gradient is not None:
-                gradient[part] = found
+                gradient[part] = slope
         return value.reshape(W.shape[:-1]), None if gradient is None else gradient.reshape(W.shape)
 
     def _evaluate(self, W: Floats, *, gradients: bool) -> tuple[Floats, Floats | None]:
@@ -208,15 +208,15 @@ class StudentBlock(Block):
     def _maximise(self, center: Floats, T: Floats, nu: Floats) -> tuple[Floats, Floats]:
         """Return μ̃ (K, d) and T (G, d, d) of the highest log density given the weights of the rows."""
         d, kappa = self.rows.d, self.prior.kappa
-        M, J, found = np.tile(np.eye(d), (len(T), 1, 1)), np.zeros(len(T)), np.empty_like(center)
+        M, J, means = np.tile(np.eye(d), (len(T), 1, 1)), np.zeros(len(T)), np.empty_like(center)
         for k, (Y, c, g) in enumerate(self._classes):
             r = c * (nu[g] + d) / (nu[g] + (((Y - center[k]) @ T[g].T) ** 2).sum(axis=1))
-            found[k] = r @ Y / (r.sum() + kappa)
-            V = Y - found[k]
-            M[g] += (V * r[:, None]).T @ V + kappa * np.outer(found[k], found[k])
+            means[k] = r @ Y / (r.sum() + kappa)
+            V = Y - means[k]
+            M[g] += (V * r[:, None]).T @ V + kappa * np.outer(means[k], means[k])
             J[g] += 1
         powers = self.prior.nu - d + np.arange(1, d + 1) + (self._counts + J)[:, None]
-        return found, np.sqrt(powers)[:, :, None] * np.linalg.inv(np.linalg.cholesky(M))
+        return means, np.sqrt(powers)[:, :, None] * np.linalg.inv(np.linalg.cholesky(M))
 
     def _tails(self, center: Floats, T: Floats) -> Floats:
         """Return ν (G,) of the highest log density given all else."""
@@ -231,8 +231,8 @@ class StudentBlock(Block):
             tails = sum(float(c @ np.log1p(delta / v)) for c, delta in parts[g])
             return float(0.5 * (v + d) * tails - self._counts[g] * constant - a * t + b * (v - 1))
 
-        found = [minimize_scalar(negative, bounds=LOG_EXCESS, args=(g,), method="bounded").x for g in range(len(T))]
-        return 1 + np.exp(found)
+        excess = [minimize_scalar(negative, bounds=LOG_EXCESS, args=(g,), method="bounded").x for g in range(len(T))]
+        return 1 + np.exp(excess)
 
     def _pack(self, T: Floats, center: Floats, nu: Floats) -> Floats:
         diagonal, triangle = self.gaussian.places

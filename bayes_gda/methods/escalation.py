@@ -66,16 +66,16 @@ def sample_posterior(
         `auto`. Else the run is what `settings` say, with PyMC's NUTS for `auto`.
     """
     free = chosen and settings.inference == "auto"
-    found = None
+    sampled = None
     if free and settings.sampler == "auto":
         try:
-            found = _run(family, replace(settings, sampler="hmc"), start)
+            sampled = _run(family, replace(settings, sampler="hmc"), start)
         except ConvergenceError:  # NUTS then says what there is to say
-            found = None
-        if found is not None and found.diagnosis.verdict != "bad":
-            return _extended(found, family, replace(settings, sampler="hmc"), start)
-    found = _run(family, settings, start)
-    return _extended(found, family, settings, start) if free else found
+            sampled = None
+        if sampled is not None and sampled.diagnosis.verdict != "bad":
+            return _extended(sampled, family, replace(settings, sampler="hmc"), start)
+    sampled = _run(family, settings, start)
+    return _extended(sampled, family, settings, start) if free else sampled
 
 
 def _run(family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
@@ -83,16 +83,16 @@ def _run(family: "Family", settings: Settings, start: GaussianPosterior | None) 
     return Sampled(model, tree, diagnose(tree), family.monte_carlo(model, settings.tolerance), settings.draws)
 
 
-def _extended(found: Sampled, family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
+def _extended(sampled: Sampled, family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
     """Run again, longer, if chains have met but errors are not within the tolerance."""
-    error = found.error
-    if error is None or found.diagnosis.verdict == "bad" or found.tree["posterior"].attrs.get("incomplete"):
-        return found
-    numbers = sum(x.size for x in found.tree["posterior"].to_dataset().data_vars.values())
+    error = sampled.error
+    if error is None or sampled.diagnosis.verdict == "bad" or sampled.tree["posterior"].attrs.get("incomplete"):
+        return sampled
+    numbers = sum(x.size for x in sampled.tree["posterior"].to_dataset().data_vars.values())
     longest = settings.draws * min(LONGEST, MOST_NUMBERS / max(numbers, 1))
     draws = int(min(error.draws_needed(settings.draws, WANTED_ERRORS), longest))
     if error.is_settled or draws <= settings.draws:
-        return found
+        return sampled
     longer = _run(family, replace(settings, draws=draws), start)
     sentence = (
         f"The run was extended from {settings.draws} to {draws} draws of each of {settings.chains} chains, "

@@ -263,11 +263,11 @@ def verify(family: "Family", gaussian: GaussianPosterior, settings: Settings) ->
     if verdict.verdict == "corrected":
         cost = family.cost_rows
         verdict = refine(family.target, gaussian, verdict, rows=cost, at_once=family.single_look, **options)
-    found = verdict.importance
-    if found is None or found.shift is None:
+    importance = verdict.importance
+    if importance is None or importance.shift is None:
         return verdict
-    found = replace(found, shift=replace(found.shift, which=family.looked_at))
-    return Verdict(*decide_verdict(found, settings.tolerance), importance=found)
+    importance = replace(importance, shift=replace(importance.shift, which=family.looked_at))
+    return Verdict(*decide_verdict(importance, settings.tolerance), importance=importance)
 
 
 def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed: bool = True) -> Fit:
@@ -292,18 +292,18 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
     verdict = _judge(family, gaussian, better, settings) if weighed else _unweighed("")
     if verdict.verdict == "needs-mcmc" and not family.can_sample:
         verdict = replace(verdict, next_step=SAMPLE_PART)
-    found, models = verdict.importance, dict[str, FittedModel]()
+    importance, models = verdict.importance, dict[str, FittedModel]()
     evidence = {"laplace": (gaussian.log_evidence, np.nan)}
     if better is not None:
         evidence[better.method] = (better.evidence.log_evidence, better.evidence.log_evidence_error)
-    if found is not None:
-        evidence["corrected"] = (found.log_evidence, found.log_evidence_error)
+    if importance is not None:
+        evidence["corrected"] = (importance.log_evidence, importance.log_evidence_error)
     if not family.proper:
         evidence = {}  # of a flat prior it has no meaning
     corrected = verdict.verdict == "corrected" and not forced
     chosen: str = asked or "laplace"
     if corrected:
-        chosen = better.method if found is None and better is not None else "corrected"
+        chosen = better.method if importance is None and better is not None else "corrected"
     if better is not None and (every or chosen == better.method):
         models[better.method] = family.from_propagated(better.gaussian, settings)
     if every or chosen == "laplace":
@@ -312,12 +312,12 @@ def _fast(family: "Family", settings: Settings, *, every: bool = False, weighed:
         models = {name: family.certified(model, better) for name, model in models.items()}
     if every and (w := family.skewed(gaussian, settings.size, settings.random_seed)) is not None:
         models["skew-modal"] = family.from_coordinates(w)
-    if found is not None and (corrected or (every and verdict.verdict == "trusted")):
-        effective = int(found.corrected_ess_fraction * len(found.draws))
+    if importance is not None and (corrected or (every and verdict.verdict == "trusted")):
+        effective = int(importance.corrected_ess_fraction * len(importance.draws))
         size = max(settings.size, CORRECTED_DRAWS, effective)
-        models["corrected"] = family.from_coordinates(found.draw(size, random_seed=settings.random_seed))
-    if found is not None:
-        verdict = replace(verdict, importance=replace(found, draws=family.stored_coordinates(found.draws)))
+        models["corrected"] = family.from_coordinates(importance.draw(size, random_seed=settings.random_seed))
+    if importance is not None:
+        verdict = replace(verdict, importance=replace(importance, draws=family.stored_coordinates(importance.draws)))
     if verdict.verdict != "needs-mcmc":
         verdict = _with_error(verdict, family.monte_carlo(models[chosen], settings.tolerance), settings.draws)
     if corrected and verdict.monte_carlo is not None and family.can_sample:
@@ -352,25 +352,25 @@ def _sampled(before: Fit, settings: Settings, *, quiet: bool = False) -> Fit:
     family = before.family
     with _UNSAID if quiet else nullcontext():  # what it has to say is in the diagnosis
         start = before.gaussian if before.propagated is None else before.propagated.gaussian
-        found = sample_posterior(family, settings, start, chosen=not quiet)
-        model, chains = found.model, found.tree["posterior"].sizes["chain"]
+        sampled = sample_posterior(family, settings, start, chosen=not quiet)
+        model, chains = sampled.model, sampled.tree["posterior"].sizes["chain"]
         pair, unknown = None, ""
         if family.proper:
             pair, unknown = attempt(lambda: family.sampled_evidence(model, chains))
-    reason, step = " ".join(found.diagnosis.reasons), " ".join(found.diagnosis.next_steps)
+    reason, step = " ".join(sampled.diagnosis.reasons), " ".join(sampled.diagnosis.next_steps)
     if unknown:
         reason += f" The log evidence is not known: {unknown}"
-    if found.diagnosis.verdict == "bad" and not quiet:
+    if sampled.diagnosis.verdict == "bad" and not quiet:
         warn_user(f"The draws cannot be relied upon. {reason} {step}")
     weighed = before.verdict if before.verdict.reason else None
-    reason = f"{reason} {found.extension}".rstrip()
-    verdict = Verdict("sampled", reason, step, diagnosis=found.diagnosis, before=weighed)
-    verdict = _with_error(verdict, found.error, found.draws)
+    reason = f"{reason} {sampled.extension}".rstrip()
+    verdict = Verdict("sampled", reason, step, diagnosis=sampled.diagnosis, before=weighed)
+    verdict = _with_error(verdict, sampled.error, sampled.draws)
     evidence = before.evidence
     if "exact" not in evidence and pair is not None and np.isfinite(pair[0]):
         evidence = evidence | {"bridge": pair}
     models = before.models | {"mcmc": model}
-    return replace(before, models=models, chosen="mcmc", verdict=verdict, evidence=evidence, tree=found.tree)
+    return replace(before, models=models, chosen="mcmc", verdict=verdict, evidence=evidence, tree=sampled.tree)
 
 
 def _with_error(verdict: Verdict, error: MonteCarlo | None, draws: int) -> Verdict:

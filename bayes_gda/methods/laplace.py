@@ -164,10 +164,10 @@ def find_mode(target: Smooth, start: Floats) -> tuple[Floats, float, Floats, New
         raise ConvergenceError("The log density is not finite at the start. Give another start.", partial=w)
     length = np.inf
     for n_iter in range(MAX_ITERATIONS):
-        found = _newton_step(H, g)
-        if found is None:
+        newton = _newton_step(H, g)
+        if newton is None:
             return w, value, H, NewtonInfo(False, n_iter, float(length))
-        step, slope, definite = found
+        step, slope, definite = newton
         length = np.sqrt(slope)
         if definite and length < NEGLIGIBLE:
             return w + step, value, H, NewtonInfo(True, n_iter + 1, float(length))

@@ -227,20 +227,20 @@ class Verdict:
     @property
     def shift(self) -> PredictionShift | None:
         """How far the approximate probabilities are off; None if that was not measured."""
-        found = self.importance or self.propagation
-        return None if found is None else found.shift
+        evidence = self.importance or self.propagation
+        return None if evidence is None else evidence.shift
 
     @property
     def log_evidence(self) -> float:
         """Log evidence by importance sampling or a better Gaussian; nan if there is neither."""
-        found = self.importance or self.propagation
-        return np.nan if found is None else found.log_evidence
+        evidence = self.importance or self.propagation
+        return np.nan if evidence is None else evidence.log_evidence
 
     @property
     def log_evidence_error(self) -> float:
         """Its standard error, or for a better Gaussian the size of the last change."""
-        found = self.importance or self.propagation
-        return np.nan if found is None else found.log_evidence_error
+        evidence = self.importance or self.propagation
+        return np.nan if evidence is None else evidence.log_evidence_error
 
 
 # ── Single rows ─────────────────────────────────────────────────────────────────────────────────────────────────────

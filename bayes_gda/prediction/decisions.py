@@ -334,8 +334,8 @@ def threshold_curve(probabilities: ArrayLike, y: ArrayLike, costs: ArrayLike) ->
         sums = np.bincount(cell, weights=value, minlength=len(thresholds))
         return np.append(sums[::-1].cumsum()[::-1], 0.0)
 
-    one = codes.astype(np.float64)
-    n1, fp, tp = one.sum(), above(1 - one), above(one)
+    positive = codes.astype(np.float64)
+    n1, fp, tp = positive.sum(), above(1 - positive), above(positive)
     # Each row decided for class 1 changes the cost of calling all rows 0 by what that decision costs more.
     change = C[1] - C[0]
     cost = (C[0, 0] * (n - n1) + C[0, 1] * n1 + change[0] * fp + change[1] * tp) / n

@@ -77,9 +77,9 @@ def run_chains(
         How processes are started; None for what is safe here.
     """
     count = min(chains, cores or os.cpu_count() or 1)
-    how = preferred_start() if start is None else start
-    message = packed(work) if how == "fresh" and count > 1 else None
-    if count == 1 or how == "here" or (how == "fresh" and message is None):
+    method = preferred_start() if start is None else start
+    message = packed(work) if method == "fresh" and count > 1 else None
+    if count == 1 or method == "here" or (method == "fresh" and message is None):
         return _in_this_process(work, chains, iterations, shown)
     workers: Workers = Fresh(message, chains, count) if message is not None else Forked(work, chains, count)
     return _followed(workers, chains, iterations, shown)

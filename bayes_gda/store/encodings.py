@@ -35,9 +35,9 @@ def from_node(node: Any, n_features: int) -> AnyEncoding:
             encoding = Encoding(_columns(columns))
         case _:
             raise StoreError("`encoding` must list the columns of a table.")
-    found = len(encoding.feature_names)
-    if found != n_features or len({c.name for c in encoding.columns}) < len(encoding.columns):
-        raise StoreError(f"`encoding` must make the {n_features} features of the model; it makes {found}.")
+    width = len(encoding.feature_names)
+    if width != n_features or len({c.name for c in encoding.columns}) < len(encoding.columns):
+        raise StoreError(f"`encoding` must make the {n_features} features of the model; it makes {width}.")
     return encoding
 
 

@@ -161,8 +161,8 @@ _STEPS: dict[int, Callable[[Content], Content]] = {1: _one_to_two, 2: _two_to_th
 def _versions() -> dict[str, str]:
     from importlib.metadata import version
 
-    found = {f"{library.replace('-', '_')}_version": version(library) for library in _LIBRARIES}
-    return {"bayes_gda_version": __version__, "python_version": platform.python_version(), **found}
+    versions = {f"{library.replace('-', '_')}_version": version(library) for library in _LIBRARIES}
+    return {"bayes_gda_version": __version__, "python_version": platform.python_version(), **versions}
 
 
 def _refuse(constant: str) -> None:

@@ -159,9 +159,9 @@ def _check_whole(estimator: BayesianClassifier) -> None:
     # What family and model both say of themselves: which covariances, whether there are two classes only, which name.
     family = estimator._family(model.K)
     for said, of_model in (("covariance", "covariance"), ("binary", "binary"), ("name", "family")):
-        wanted, found = getattr(family, said, None), getattr(model, of_model, None)
-        if found is not None and found != wanted:
-            raise StoreError(f"`model_.{of_model}` must be {wanted!r} for {family.title}; got {found!r}.")
+        wanted, actual = getattr(family, said, None), getattr(model, of_model, None)
+        if actual is not None and actual != wanted:
+            raise StoreError(f"`model_.{of_model}` must be {wanted!r} for {family.title}; got {actual!r}.")
     # A posterior in closed form is exact, unless it is a Gaussian at a mode; of a user's families we do not know.
     closed = not model.averages_draws and not isinstance(getattr(model, "posterior", None), GaussianPosterior)
     if (estimator.inference_ == "exact") != closed and not isinstance(estimator, FamilyClassifier):

@@ -111,21 +111,21 @@ def _gaussian_posterior(posterior: GaussianPosterior) -> None:
         raise StoreError("`chol_precision` must be lower triangular; it has entries above the diagonal.")
 
 
-def _propagation(found: Propagation) -> None:
+def _propagation(propagation: Propagation) -> None:
     for name in ("certificate", "laplace_error", "better_error"):
-        if not getattr(found, name) >= 0:
-            raise StoreError(f"`{name}` must be a number of at least 0; got {getattr(found, name):g}.")
-    if found.passes < 0:
-        raise StoreError(f"`passes` must not be negative; got {found.passes}.")
+        if not getattr(propagation, name) >= 0:
+            raise StoreError(f"`{name}` must be a number of at least 0; got {getattr(propagation, name):g}.")
+    if propagation.passes < 0:
+        raise StoreError(f"`passes` must not be negative; got {propagation.passes}.")
 
 
-def _importance(found: Importance) -> None:
-    S, m = _size("draws", found.draws, 2)
-    _shape("log_weights", found.log_weights, S)
-    _shape("mean_shift", found.mean_shift, m)
-    _shape("sd_ratio", found.sd_ratio, m)
-    _finite(draws=found.draws)
-    total = float(np.exp(found.log_weights).sum()) if not (found.log_weights > 0).any() else np.inf
+def _importance(importance: Importance) -> None:
+    S, m = _size("draws", importance.draws, 2)
+    _shape("log_weights", importance.log_weights, S)
+    _shape("mean_shift", importance.mean_shift, m)
+    _shape("sd_ratio", importance.sd_ratio, m)
+    _finite(draws=importance.draws)
+    total = float(np.exp(importance.log_weights).sum()) if not (importance.log_weights > 0).any() else np.inf
     if not abs(total - 1) < 1e-6:  # rounding of S terms; nan fails too
         raise StoreError(f"`log_weights` must be normalised; the weights sum to {total:g}.")
 

@@ -45,13 +45,13 @@ def standard_error(values: Any) -> float:
     return float(np.std(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else np.nan
 
 
-def summarise(found: Mapping[Any, Sequence[float]], setting: str, *more: str) -> pd.DataFrame:
+def summarise(losses: Mapping[Any, Sequence[float]], setting: str, *more: str) -> pd.DataFrame:
     """Return means and standard errors of the replicates, a row for each (setting, learner, …)."""
     names = (setting, "learner", *more)
     return pd.DataFrame(
         [
             dict(zip(names, key, strict=True)) | {"excess": np.mean(v), "se": standard_error(v)}
-            for key, v in found.items()
+            for key, v in losses.items()
         ]
     )
 

@@ -204,7 +204,7 @@ def changing_loss(
         Training sets, and their seed.
     """
     truth = gaussian(2.0)
-    found: dict[tuple[float, str], list[float]] = {}
+    regrets: dict[tuple[float, str], list[float]] = {}
     for i in range(replicates):
         X, y = truth.draw(n, np.random.default_rng(seed_of("loss", random_seed, i)))
         Z = truth.test_rows(seed_of("loss test", random_seed, i))
@@ -222,8 +222,8 @@ def changing_loss(
                 "perceptron, trained again": again.predict(Z),
             }
             for learner, chosen in choices.items():
-                found.setdefault((ratio, learner), []).append(regret(chosen, eta, costs))
-    table = summarise(found, "cost_ratio")
+                regrets.setdefault((ratio, learner), []).append(regret(chosen, eta, costs))
+    table = summarise(regrets, "cost_ratio")
     last = table[table["cost_ratio"] == max(ratios)].set_index("learner")["excess"]
     finding = (
         f"At a cost ratio of {max(ratios):g} the excess loss is {last['LDA']:.3f} for LDA and {last['logistic']:.3f} "
@@ -249,7 +249,7 @@ def model_assumptions(
     replicates, random_seed
         Training sets of each truth, and their seed.
     """
-    found: dict[tuple[str, str], list[float]] = {}
+    regrets: dict[tuple[str, str], list[float]] = {}
     for name in truths:
         truth = TRUTHS[name]
         for i in range(replicates):
@@ -257,8 +257,8 @@ def model_assumptions(
             Z = truth.test_rows(seed_of("assumptions test", name, random_seed, i))
             eta = truth.probability(Z)
             for learner, chosen in decide_by_three(X, y, Z, i).items():
-                found.setdefault((name, learner), []).append(regret(chosen, eta))
-    table = summarise(found, "truth")
+                regrets.setdefault((name, learner), []).append(regret(chosen, eta))
+    table = summarise(regrets, "truth")
     wide = table.pivot_table(index="truth", columns="learner", values="excess", sort=False)
     others = wide[[TRUTHS[name].delta is None for name in wide.index]]
     worse = int((others["LDA"] > others["logistic"]).sum())
@@ -295,7 +295,7 @@ def missing_values(
     """
     mu, Sigma = CORRELATED.mu, CORRELATED.Sigma
     truth = {"pi": CORRELATED.pi[None], "mu": mu[None], "Sigma": Sigma[None]}
-    found: dict[tuple[float, str, str], list[float]] = {}
+    regrets: dict[tuple[float, str, str], list[float]] = {}
     for share in shares:
         for i in range(replicates):
             rng = np.random.default_rng(seed_of("missing", share, random_seed, i))
@@ -308,8 +308,8 @@ def missing_values(
                 log_joint = log_joint_observed(truth, rows)
                 eta = expit(log_joint[:, 1] - log_joint[:, 0])
                 for learner, chosen in decide_with_gaps(X, data.y, rows).items():
-                    found.setdefault((share, learner, test), []).append(regret(chosen, eta))
-    table = summarise(found, "share", "new_rows")
+                    regrets.setdefault((share, learner, test), []).append(regret(chosen, eta))
+    table = summarise(regrets, "share", "new_rows")
     last = table[(table["share"] == max(shares)) & (table["new_rows"] == "with gaps")].set_index("learner")["excess"]
     finding = (
         f"With {100 * max(shares):.0f} % of the values missing in training and in new rows the excess error is "
@@ -345,7 +345,7 @@ def noise(
         Further learners by name: functions of X (n, d) and y (n,) that return a fitted classifier.
     """
     mu, Sigma = CORRELATED.mu, CORRELATED.Sigma
-    found: dict[tuple[float, str], list[float]] = {}
+    regrets: dict[tuple[float, str], list[float]] = {}
     for share in shares:
         for i in range(replicates):
             rng = np.random.default_rng(seed_of("noise", share, random_seed, i))
@@ -359,8 +359,8 @@ def noise(
             choices = decide_by_three(X, data.y, Z, i) | {"Student-t": decide_student(X, data.y, Z)}
             choices |= {name: learn(X, data.y).predict(Z) for name, learn in (learners or {}).items()}
             for learner, chosen in choices.items():
-                found.setdefault((share, learner), []).append(regret(chosen, eta))
-    table = summarise(found, "share")
+                regrets.setdefault((share, learner), []).append(regret(chosen, eta))
+    table = summarise(regrets, "share")
     last = table[table["share"] == max(shares)].set_index("learner")["excess"]
     finding = (
         f"With {100 * max(shares):g} % of the training values corrupted the excess error is "

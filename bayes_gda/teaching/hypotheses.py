@@ -132,12 +132,12 @@ def counterexamples(rule: Rule, data: Dataset) -> list[int]:
 
 def rule_table(rules: Sequence[Rule], data: Dataset) -> pd.DataFrame:
     """Return a table of rules: `rule`, the first `counterexample` (missing if there is none), how many there are."""
-    found = [counterexamples(rule, data) for rule in rules]
+    counters = [counterexamples(rule, data) for rule in rules]
     return pd.DataFrame(
         {
             "rule": [str(rule) for rule in rules],
-            "counterexample": pd.array([each[0] if each else pd.NA for each in found], dtype="Int64"),
-            "counterexamples": [len(each) for each in found],
+            "counterexample": pd.array([each[0] if each else pd.NA for each in counters], dtype="Int64"),
+            "counterexamples": [len(each) for each in counters],
         }
     )
 
@@ -149,9 +149,9 @@ def m_of_n_table(data: Dataset) -> pd.DataFrame:
     """
     rows = {}
     for features in _subsets(data.d)[1:]:
-        found = [counterexamples(Rule(features, m), data) for m in range(1, len(features) + 1)]
+        counters = [counterexamples(Rule(features, m), data) for m in range(1, len(features) + 1)]
         name = "{" + ", ".join(data.feature_names[j] for j in features) + "}"
-        rows[name] = [each[0] if each else 0 for each in found] + [pd.NA] * (data.d - len(found))
+        rows[name] = [each[0] if each else 0 for each in counters] + [pd.NA] * (data.d - len(counters))
     columns = [f"{m}-of" for m in range(1, data.d + 1)]
     return pd.DataFrame.from_dict(rows, orient="index", columns=columns).astype("Int64").rename_axis("features")
 
@@ -203,9 +203,9 @@ def corrected_entries() -> pd.DataFrame:
     printed += list(zip(conjunctions(4), _PRINTED_CONJUNCTIONS, strict=True))
     wrong = []
     for rule, entry in printed:
-        found = counterexamples(rule, data)
-        if (entry is None and found) or (entry is not None and entry not in found):
-            wrong.append({"rule": str(rule), "printed": entry, "right": found[0] if found else None})
+        counters = counterexamples(rule, data)
+        if (entry is None and counters) or (entry is not None and entry not in counters):
+            wrong.append({"rule": str(rule), "printed": entry, "right": counters[0] if counters else None})
     return pd.DataFrame(wrong)
 
 

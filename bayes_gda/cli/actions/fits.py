@@ -50,7 +50,7 @@ class FitOptions:
         inside_unit("--tolerance", self.tolerance, hint=" Use 0.01 for probabilities within one percentage point.")
 
 
-def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
+def make_estimator(name: str, K: int, fit_options: FitOptions) -> BayesianClassifier:
     """Return the estimator of a model, not fitted yet.
 
     Parameters
@@ -62,18 +62,20 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
     """
     family = get_family(name)
     family.check(K)
-    options: dict[str, Any] = {} if how.prior_scale is None else {"prior_scale": _scale(how.prior_scale)}
-    options |= {} if how.degree is None else {"features": how.degree}
-    options |= {} if how.link is None else {"link": how.link}
+    options: dict[str, Any] = (
+        {} if fit_options.prior_scale is None else {"prior_scale": _scale(fit_options.prior_scale)}
+    )
+    options |= {} if fit_options.degree is None else {"features": fit_options.degree}
+    options |= {} if fit_options.link is None else {"link": fit_options.link}
     estimator = estimator_of(
         family,
-        inference=how.inference,
-        draws=how.draws,
-        chains=how.chains,
-        sampler=how.sampler,
-        random_state=how.seed,
+        inference=fit_options.inference,
+        draws=fit_options.draws,
+        chains=fit_options.chains,
+        sampler=fit_options.sampler,
+        random_state=fit_options.seed,
         progress=sampler_bars(),
-        tolerance=how.tolerance,
+        tolerance=fit_options.tolerance,
         **options,
     )
     fitted = estimator._family(K).name
@@ -85,8 +87,8 @@ def make_estimator(name: str, K: int, how: FitOptions) -> BayesianClassifier:
         raise DataError(
             f"`--prior-scale`, `--degree` and `--link` are for {' and '.join(takers)}; got {name}. Leave them out."
         )
-    if "inference" not in params and how.inference not in ("auto", "exact"):
-        raise DataError(f"`--inference` must be auto or exact for {name}; got {how.inference}. Leave it out.")
+    if "inference" not in params and fit_options.inference not in ("auto", "exact"):
+        raise DataError(f"`--inference` must be auto or exact for {name}; got {fit_options.inference}. Leave it out.")
     return estimator
 
 
@@ -95,7 +97,7 @@ def _params(name: str) -> dict[str, Any]:
     return params
 
 
-def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
+def fit_model(name: str, data: Dataset, fit_options: FitOptions) -> BayesianClassifier:
     """Fit a model to rows.
 
     Parameters
@@ -104,12 +106,12 @@ def fit_model(name: str, data: Dataset, how: FitOptions) -> BayesianClassifier:
         Name of a family.
     data
         Training rows.
-    how
+    fit_options
         The method and its settings.
     """
     import pandas as pd
 
-    estimator = make_estimator(name, data.K, how)
+    estimator = make_estimator(name, data.K, fit_options)
     check_gaps(name, data)
     data.require_rows(2, name, remedy="Merge classes or add rows.")
     if get_family(name).reads_levels:  # a category is one column to it
@@ -198,9 +200,9 @@ def show_fit(estimator: BayesianClassifier) -> None:
     if diagnosis is not None:
         facts |= {name: _shown(value) for name, value in _worst_figures(diagnosis).items()}
     elif trust.verdict != "exact":
-        if (found := trust.propagation) is not None:
-            facts["largest error of Laplace, estimated"] = number(found.laplace_error, 4)
-            facts[f"largest error of {BETTER[found.method]}, estimated"] = number(found.better_error, 4)
+        if (propagation := trust.propagation) is not None:
+            facts["largest error of Laplace, estimated"] = number(propagation.laplace_error, 4)
+            facts[f"largest error of {BETTER[propagation.method]}, estimated"] = number(propagation.better_error, 4)
         facts["Pareto k̂ of the raw approximation"] = number(trust.pareto_k, 2)
         facts["effective share of its draws"] = number(trust.ess_fraction, 2)
         if trust.verdict == "corrected" and trust.importance is not None:

@@ -112,8 +112,8 @@ def predict_rows(
     if options.novel is not None:
         # All rows at once, as the threshold is found by simulation for each pattern of gaps.
         able: Any = estimator
-        found = able.novelty(complete[~gaps], options.novel)
-        answers |= {"novel": _objects(found.novel.tolist()), "tail_probability": found.largest}
+        novelty = able.novelty(complete[~gaps], options.novel)
+        answers |= {"novel": _objects(novelty.novel.tolist()), "tail_probability": novelty.largest}
     if options.worth:
         answers |= _measure_next(estimator, complete[~gaps], encoding, options)
     clash = [name for name in options.keep if name in answers or name == "row"]
@@ -157,10 +157,10 @@ def _answers(estimator: BayesianClassifier, X: Any, options: PredictOptions, adv
     errors: list[Any] = []
     for start in range(0, len(X), BLOCK):
         advance(f"row {start + 1} of {len(X)}", start / len(X))
-        some = X[start : start + BLOCK]
-        P, error = estimator.predict_proba(some, return_std_error=True)
+        rows = X[start : start + BLOCK]
+        P, error = estimator.predict_proba(rows, return_std_error=True)
         errors.append(error)
-        parts.append(_answer(estimator, some, P, options))
+        parts.append(_answer(estimator, rows, P, options))
     if not parts:
         raise DataError("No row is complete; there is nothing to predict. Fill in the missing values.")
     warn_of_errors(estimator, judge_errors(np.concatenate(errors), estimator.tolerance, "predicted"))

@@ -35,7 +35,9 @@ class Comparison:
     scores: ModelComparison
 
 
-def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOptions, advance: Advance) -> Comparison:
+def compare(
+    data: Dataset, models: Sequence[str], test_size: float, fit_options: FitOptions, advance: Advance
+) -> Comparison:
     """Fit models to a part of the rows, and score them on it by leave-one-out, and on the rest.
 
     Parameters
@@ -46,7 +48,7 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
         Names of the models.
     test_size
         Share or number of rows to hold out.
-    how
+    fit_options
         The method and its settings, the same for all.
     advance
         Told of the progress.
@@ -55,12 +57,12 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
         check_gaps(name, data)
         get_family(name).check(data.K)
     # In the order in which an estimator has the classes: the same draws then stand for the same weights.
-    train, test = (part.in_natural_order() for part in data.split(test_size, how.seed))
+    train, test = (part.in_natural_order() for part in data.split(test_size, fit_options.seed))
     cards: dict[str, Scorecard] = {}
     for i, name in enumerate(models):
         advance(f"fitting {name}", i / len(models))
         train.require_rows(2, name, remedy="Merge classes or add rows.")
-        settings = _settings(name, how)
+        settings = _settings(name, fit_options)
         family = get_family(name)
         fitted = fit(family.bind(family.prepare(train, settings.inference)), settings)
         check_interrupted()
@@ -71,11 +73,19 @@ def compare(data: Dataset, models: Sequence[str], test_size: float, how: FitOpti
     return Comparison(train, test, cards, compare_models(cards))
 
 
-def _settings(name: str, how: FitOptions) -> Settings:
+def _settings(name: str, fit_options: FitOptions) -> Settings:
     # A model that averages over others has one method, whatever the others are asked for.
-    asked = "auto" if get_family(name).averages else how.inference
+    asked = "auto" if get_family(name).averages else fit_options.inference
     inference = next(known for known in INFERENCES if known == asked)
-    return Settings(inference, how.draws, how.chains, how.sampler, seed_of(how.seed), sampler_bars(), how.tolerance)
+    return Settings(
+        inference,
+        fit_options.draws,
+        fit_options.chains,
+        fit_options.sampler,
+        seed_of(fit_options.seed),
+        sampler_bars(),
+        fit_options.tolerance,
+    )
 
 
 # ── What is printed ─────────────────────────────────────────────────────────────────────────────────────────────────

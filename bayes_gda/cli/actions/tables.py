@@ -51,13 +51,13 @@ def in_batches(source: str) -> bool:
     return path.is_dir() or (path.is_file() and path.stat().st_size > LARGE * _memory())
 
 
-def fit_whole(name: str, source: str, options: TableOptions, how: FitOptions) -> Made:
+def fit_whole(name: str, source: str, options: TableOptions, fit_options: FitOptions) -> Made:
     """Fit a model to a table that is read at once, or to an example; parameters as in `fit_table`."""
     data = read_data(source, options)
-    return Made(fit_model(name, data, how), encoding_of(data), data.n, data.fingerprint)
+    return Made(fit_model(name, data, fit_options), encoding_of(data), data.n, data.fingerprint)
 
 
-def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cluster: str | None) -> Made:
+def fit_table(name: str, source: str, options: TableOptions, fit_options: FitOptions, cluster: str | None) -> Made:
     """Fit a model to a table, batch by batch.
 
     Parameters
@@ -87,10 +87,10 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
     if cluster is None and Path(source).is_dir() and not any(path.is_file() for path in Path(source).rglob("[!._]*")):
         raise DataError(f"The folder {source!r} holds no Parquet files. Check the path.")
     methods = ("auto", "exact") if get_family(name).kind == "generative" else ("auto", "laplace")
-    if how.inference not in methods:
+    if fit_options.inference not in methods:
         raise DataError(
             f"`--inference` must be {' or '.join(methods)} for {name} on a table read in batches; got "
-            f"{how.inference}. Leave it out."
+            f"{fit_options.inference}. Leave it out."
         )
     asked: dict[str, Any] = {
         "categorical": options.categorical,
@@ -102,22 +102,22 @@ def fit_table(name: str, source: str, options: TableOptions, how: FitOptions, cl
         try:
             if cluster is None:
                 table: Source = open_batches(source, target=options.target, progress=tick, **asked)
-                return _fitted(name, table, how)
+                return _fitted(name, table, fit_options)
             from bayes_gda.data.large.cluster import connect, open_cluster
 
             # A path that is seen from here most likely means the same file on a disk that all share.
             path = Path(source).absolute() if Path(source).exists() else Path(source)
             with closing(connect(cluster)) as client:
                 table = open_cluster(path, options.target, client=client, progress=tick, **asked)
-                return _fitted(name, table, how)
+                return _fitted(name, table, fit_options)
         except DataError as error:
             # The remedies of the library in the words of the command line.
             text = str(error).replace('missing="drop"', "--missing drop").replace("`drop` names", "`--drop` names")
             raise DataError(text.replace("rop the column.", "rop the column: --drop COL.")) from error
 
 
-def _fitted(name: str, table: Source, how: FitOptions) -> Made:
-    estimator = make_estimator(name, table.K, how).fit_batches(table)
+def _fitted(name: str, table: Source, fit_options: FitOptions) -> Made:
+    estimator = make_estimator(name, table.K, fit_options).fit_batches(table)
     return Made(estimator, table.encoding, table.rows)
 
 

@@ -120,14 +120,14 @@ def fit(
     from bayes_gda.store import save
 
     model_names([model], "--model")
-    how = fits.FitOptions(
+    fit_options = fits.FitOptions(
         inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance, link and link.value
     )
     options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
     if batches or cluster is not None or tables.in_batches(data):
-        made = tables.fit_table(model, data, options, how, cluster)
+        made = tables.fit_table(model, data, options, fit_options, cluster)
     else:
-        made = tables.fit_whole(model, data, options, how)
+        made = tables.fit_whole(model, data, options, fit_options)
     save(made.estimator, out, encoding=made.encoding)
     say(f"Wrote {out}.")
     if json:
@@ -240,10 +240,10 @@ def compare(
     from bayes_gda.cli.actions import fits, scores
     from bayes_gda.families.registry import default_families
 
-    how = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
+    fit_options = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
     names = chosen or tuple(f.name for f in default_families(rows.K, gaps=rows.has_missing, encoding=rows.encoding))
     with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
-        result = scores.compare(rows, names, size, how, advance)
+        result = scores.compare(rows, names, size, fit_options, advance)
     if json:
         outputs.write_json(scores.as_json(result, data))
     else:

@@ -160,10 +160,10 @@ def _read(formula: str, available: Sequence[str]) -> tuple[str, list[str], set[s
         method = factor.eval_method.value
         if method == "literal":
             continue
-        found, coded = ({str(factor.expr)}, set[str]()) if method == "lookup" else _check_code(factor.expr)
-        used |= dict.fromkeys(sorted(found))
+        names, coded = ({str(factor.expr)}, set[str]()) if method == "lookup" else _check_code(factor.expr)
+        used |= dict.fromkeys(sorted(names))
         levels |= coded
-        plain |= found - coded
+        plain |= names - coded
     if not used:
         raise DataError(f"The formula {formula!r} has no features. Name some columns, such as 'y ~ x + z'.")
     for name in used:

@@ -93,10 +93,10 @@ class Source:
             From some rows X (m, d) and codes y (m,) to what adds: a number, an array, `Moments`, a list (put together
             in the order of the rows), or a tuple of such.
         """
-        found = self.total(Encoded(self.layout, function))
-        if found is None:
+        total = self.total(Encoded(self.layout, function))
+        if total is None:
             raise DataError("No row is complete. Drop the column that has most gaps.")
-        return found
+        return total
 
     def moments(self) -> Moments:
         """Return the sufficient statistics of all rows, in one pass."""
@@ -113,10 +113,10 @@ class Source:
             The same one takes the same rows, whatever the parts.
         """
         share = min(1.0, size / max(1, self.rows))
-        found = self.total(Sampling(self.layout, share, random_seed))
-        if found is None or not found[0].any():
+        drawn = self.total(Sampling(self.layout, share, random_seed))
+        if drawn is None or not drawn[0].any():
             raise DataError("No row is complete. Drop the column that has most gaps.")
-        count, parts = found
+        count, parts = drawn
         return Sample(np.concatenate([X for X, _ in parts]), np.concatenate([y for _, y in parts]), count)
 
 

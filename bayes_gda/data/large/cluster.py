@@ -246,11 +246,11 @@ def _submit(client: Client, parts: list[Any], work: Work[Any], first: list[int],
     # partition, and are made anew if a worker that held them dies.
     packed = pickle.dumps(work)  # type: ignore[no-untyped-call]  # Dask has no types here
     held = delayed(_same, pure=False)(packed)
-    one, several = delayed(_part_total, pure=False), delayed(_add_all, pure=False)
-    leaves = [one(part, held, start, batch_rows) for part, start in zip(parts, first, strict=True)]
-    level = [several(leaves[i : i + FAN_IN]) for i in range(0, len(leaves), FAN_IN)]
+    total_of_part, add_parts = delayed(_part_total, pure=False), delayed(_add_all, pure=False)
+    leaves = [total_of_part(part, held, start, batch_rows) for part, start in zip(parts, first, strict=True)]
+    level = [add_parts(leaves[i : i + FAN_IN]) for i in range(0, len(leaves), FAN_IN)]
     while len(level) > 1:
-        level = [several(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+        level = [add_parts(level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
     with _LARGE_GRAPH:
         return list(client.compute([*leaves, level[0]], retries=RETRIES))
 

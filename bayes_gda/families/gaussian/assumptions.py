@@ -87,7 +87,7 @@ def _full_rank(x: Floats) -> bool:
 
 def _margins(rows: Sequence[Floats], names: Sequence[str], features: Sequence[str]) -> Check:
     """Test each feature in each class; parts are skewness and excess kurtosis of those that stand out most."""
-    found: list[tuple[float, Part]] = []
+    margins: list[tuple[float, Part]] = []
     for x, name in zip(rows, names, strict=True):
         vary = np.flatnonzero(x.std(axis=0) > CONSTANT) if len(x) >= FEWEST_ROWS else np.empty(0, dtype=np.intp)
         if not len(vary):
@@ -104,11 +104,11 @@ def _margins(rows: Sequence[Floats], names: Sequence[str], features: Sequence[st
                 Part(f"skewness of {where}", float(b1), 0.0, float(skewed)),
                 Part(f"excess kurtosis of {where}", float(b2), -6 / (n + 1), float(heavy)),
             )
-            found.append((float(value), max(pair, key=lambda part: abs(part.z))))
-    parts = tuple(part for _, part in sorted(found, key=lambda item: item[0]))
-    note = "" if found else f"Not checked: no class has {FEWEST_ROWS} rows and a feature that varies."
+            margins.append((float(value), max(pair, key=lambda part: abs(part.z))))
+    parts = tuple(part for _, part in sorted(margins, key=lambda item: item[0]))
+    note = "" if margins else f"Not checked: no class has {FEWEST_ROWS} rows and a feature that varies."
     statistic = "D'Agostino and Pearson's K²"
-    return Check("normal features", statistic, smallest_p_value([p for p, _ in found]), parts, ROBUST, note)
+    return Check("normal features", statistic, smallest_p_value([p for p, _ in margins]), parts, ROBUST, note)
 
 
 # ── Mardia ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -242,19 +242,19 @@ def fit_continuum(
     posteriors: list[NIWPosterior | NIGPosterior] = []
     for w in prior_rows:
         share = w / (w + n)
-        told = float(n @ share)  # rows that speak of the pooled covariance
-        s = told / moments.n
+        pooled_rows = float(n @ share)  # rows that speak of the pooled covariance
+        s = pooled_rows / moments.n
         for delta in deltas:
             T = (1 - delta) * pooled + delta * diagonal
             exact = qda_posterior(moments, NIW(center, DEFAULT_KAPPA, w * T, w + d + 1), class_prior)
             cells.append((w, s, delta * s, delta))
-            evidence.append(exact.log_evidence - _charge(d, told, delta))
+            evidence.append(exact.log_evidence - _charge(d, pooled_rows, delta))
             posteriors.append(exact)
         if d > 1 and not categories:  # whose indicators cannot be independent
             prior = NIG(center, frozen(DEFAULT_KAPPA), frozen((w + 2) / 2), w * np.diag(pooled) / 2)
             naive = naive_posterior(moments, prior, class_prior)
             cells.append((w, s, 1.0, np.nan))
-            evidence.append(naive.log_evidence - _charge(d, told, 1.0))
+            evidence.append(naive.log_evidence - _charge(d, pooled_rows, 1.0))
             posteriors.append(naive)
     rows, pooling, independence, delta_of = np.array(cells).T
     return Continuum(
@@ -262,10 +262,10 @@ def fit_continuum(
     )
 
 
-def _charge(d: int, told: float, delta: float) -> float:
+def _charge(d: int, pooled_rows: float, delta: float) -> float:
     """Cost of integrating over the pooled covariance; see the top of this file."""
     off = d * (d - 1) / 2
-    return float(0.5 * d * np.log1p(told) + 0.5 * off * np.log1p((1 - delta) ** 2 * told))
+    return float(0.5 * d * np.log1p(pooled_rows) + 0.5 * off * np.log1p((1 - delta) ** 2 * pooled_rows))
 
 
 def _regular(S: Floats) -> bool:

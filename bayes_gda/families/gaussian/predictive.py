@@ -43,11 +43,11 @@ def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
     with np.errstate(divide="ignore"):  # of a class that a draw takes for impossible
         log_pi = np.log(draws["pi"]) - 0.5 * d * np.log(2 * np.pi)
 
-    def densities(some: slice) -> None:
-        q, log_det = squares(some)
+    def densities(block: slice) -> None:
+        q, log_det = squares(block)
         q *= -0.5
-        q += (log_pi[some] - log_det)[..., None]
-        out[some] = q.swapaxes(1, 2)
+        q += (log_pi[block] - log_det)[..., None]
+        out[block] = q.swapaxes(1, 2)
 
     for_blocks(densities, S, max(1, width))
     return out
@@ -61,12 +61,12 @@ def _full_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) -> _Sq
     mu, Sigma = draws["mu"] - center, draws["Sigma"] if draws["Sigma"].ndim == 4 else draws["Sigma"][:, None]
     columns = (X - center).T
 
-    def squares(some: slice) -> tuple[Floats, Floats]:
-        L = np.linalg.cholesky(Sigma[some])
+    def squares(block: slice) -> tuple[Floats, Floats]:
+        L = np.linalg.cholesky(Sigma[block])
         # z = L⁻¹(x − μ): one inverse a draw serves all rows, and all draws of a block, as one matrix product.
         white = np.linalg.inv(L)
         S, G, d = white.shape[:3]
-        z = (white.reshape(-1, d) @ columns).reshape(S, G, d, -1) - white @ mu[some, ..., None]
+        z = (white.reshape(-1, d) @ columns).reshape(S, G, d, -1) - white @ mu[block, ..., None]
         z *= z
         return z.sum(axis=2), np.log(np.diagonal(L, axis1=-2, axis2=-1)).sum(axis=-1)
 
@@ -79,13 +79,13 @@ def _diagonal_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) ->
     terms = np.concatenate([u * u, u], axis=2).swapaxes(1, 2)  # (K, 2d, n)
     delta, sigma2 = draws["mu"] - center, draws["sigma2"]
 
-    def squares(some: slice) -> tuple[Floats, Floats]:
-        tau = 1 / sigma2[some]
-        shift = tau * delta[some]
+    def squares(block: slice) -> tuple[Floats, Floats]:
+        tau = 1 / sigma2[block]
+        shift = tau * delta[block]
         factors = np.concatenate([tau, -2 * shift], axis=2).swapaxes(0, 1)
-        q = np.swapaxes(factors @ terms, 0, 1) + (shift * delta[some]).sum(axis=-1)[..., None]
+        q = np.swapaxes(factors @ terms, 0, 1) + (shift * delta[block]).sum(axis=-1)[..., None]
         # Rounding leaves a few ulps of the terms either side of 0.
-        return np.maximum(q, 0.0), 0.5 * np.log(sigma2[some]).sum(axis=-1)
+        return np.maximum(q, 0.0), 0.5 * np.log(sigma2[block]).sum(axis=-1)
 
     return squares
 
@@ -156,8 +156,8 @@ def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
     """
     S, K, _ = draws["mu"].shape
     total = np.full((len(X), K), -np.inf)
-    for some in wide_blocks(S, len(X) * K):
-        part = log_joint_per_draw({name: value[some] for name, value in draws.items()}, X)
+    for block in wide_blocks(S, len(X) * K):
+        part = log_joint_per_draw({name: value[block] for name, value in draws.items()}, X)
         top = part.max(axis=0)
         top = np.where(np.isfinite(top), top, 0.0)  # of a class that all draws take for impossible
         part -= top

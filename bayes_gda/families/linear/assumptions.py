@@ -100,11 +100,11 @@ def _directions(C: Floats, Phi: Floats, P: Floats, gaussian: GaussianPosterior, 
         B = scale * np.stack([Phi.T @ (V[:, g, f, None] * C) for g in range(F)])
         half = solve_triangular(gaussian.chol_precision, B.reshape(F * m, q))
         solved = solve_triangular(gaussian.chol_precision, half, transposed=True).reshape(F, m, q)
-        some = slice(f * q, (f + 1) * q)
-        out[:, :, some] = -np.stack([Phi @ solved[g] for g in range(F)], axis=1)
-        out[:, f, some] += C
+        block = slice(f * q, (f + 1) * q)
+        out[:, :, block] = -np.stack([Phi @ solved[g] for g in range(F)], axis=1)
+        out[:, f, block] += C
         information = scale * np.einsum("n,nc->c", V[:, f, f], C**2)
-        known[some] = information - np.einsum("ic,ic->c", half, half) > COLLINEAR * information
+        known[block] = information - np.einsum("ic,ic->c", half, half) > COLLINEAR * information
     return out[:, :, known], known
 
 

@@ -119,10 +119,10 @@ class RegressionClassifier(FittedModel):
         S, out = len(self.draws), np.empty((len(Phi), self.K))
         W = self.draws if self.binary else np.ascontiguousarray(self._full(self.draws).swapaxes(0, 1))
 
-        def mean(part: Floats, some: slice) -> Floats:
+        def mean(part: Floats, draws: slice) -> Floats:
             if self.binary:
-                return links.sigmoid_means(part @ W[some].T)
-            return softmax_links.softmax_of_draws(part, W[:, some]).mean(axis=-1)
+                return links.sigmoid_means(part @ W[draws].T)
+            return softmax_links.softmax_of_draws(part, W[:, draws]).mean(axis=-1)
 
         def log_terms(part: Floats) -> Floats:
             if self.binary:
@@ -131,7 +131,7 @@ class RegressionClassifier(FittedModel):
 
         def average(rows: slice) -> None:
             part = Phi[rows]
-            total = sum((some.stop - some.start) * mean(part, some) for some in draw_blocks(S, self.K))
+            total = sum((draws.stop - draws.start) * mean(part, draws) for draws in draw_blocks(S, self.K))
             out[rows] = links.log_of_mean(np.asarray(total / S), lambda tiny: log_terms(part[tiny]))
 
         for_blocks(average, len(Phi), AVERAGED_WIDTH)

@@ -72,8 +72,8 @@ def regression_laplace(
         raise
     if not target.prior.is_proper:
         # Under separation Newton creeps along the ridge until the gradient vanishes to rounding, and seems to converge.
-        some = target.Phi[:: max(1, target.n // 1000)]
-        widest = max(_activation_sd(posterior, some, k) for k in range(target.dim // some.shape[1]))
+        sample = target.Phi[:: max(1, target.n // 1000)]
+        widest = max(_activation_sd(posterior, sample, k) for k in range(target.dim // sample.shape[1]))
         if widest > UNKNOWN_ACTIVATION:
             _explain(target, names, posterior)
     return posterior
@@ -96,13 +96,13 @@ def empirical_bayes(
     ConvergenceError
         If the evidence has no maximum within reason: the data carry no information on the scale, or want none.
     """
-    found: dict[float, GaussianPosterior] = {}
+    posteriors: dict[float, GaussianPosterior] = {}
     start: Floats | None = None
 
     def loss(log_scale: float) -> float:
         nonlocal start
         posterior = regression_laplace(make_target(float(np.exp(log_scale))), start, names=names)
-        found[log_scale] = posterior
+        posteriors[log_scale] = posterior
         start = posterior.mean  # the modes of neighbouring scales are close
         return -posterior.log_evidence
 
@@ -115,11 +115,11 @@ def empirical_bayes(
         raise ConvergenceError(
             f"The evidence is highest at the {end} prior scale tried, {np.exp(best):g}: the data do not determine it. "
             "Give `prior_scale` a number, or use the hierarchical prior.",
-            partial=found[best],
+            partial=posteriors[best],
         )
     step = grid[1] - grid[0]
     result = minimize_scalar(loss, bounds=(best - step, best + step), method="bounded", options={"xatol": 1e-4})
-    return float(np.exp(result.x)), found[float(result.x)]
+    return float(np.exp(result.x)), posteriors[float(result.x)]
 
 
 def with_prior_scale(target: RegressionTarget, scale: float) -> RegressionTarget:

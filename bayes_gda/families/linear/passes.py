@@ -164,22 +164,22 @@ def _target(Phi: Floats, y: NDArray[np.intp], K: int, prior: Normal, weight: Flo
     return SoftmaxTarget(Phi, y, K, prior, weight)
 
 
-def chunked_laplace(target: ChunkedTarget, some: Chunk | None = None, n: float = 0.0) -> GaussianPosterior:
+def chunked_laplace(target: ChunkedTarget, sample: Chunk | None = None, n: float = 0.0) -> GaussianPosterior:
     """Approximate the posterior by a Gaussian at its mode, in one pass a Newton step.
 
     Parameters
     ----------
     target
         The log posterior of all rows.
-    some
+    sample
         A random part of the rows (Φ, y), held in memory, whose mode is the start; None starts at the origin, which
         takes some eight passes in place of two or three.
     n
-        Rows altogether, for which those in `some` stand.
+        Rows altogether, for which those in `sample` stand.
     """
     start = None
-    if some is not None and len(some[0]):
-        Phi, y = some
+    if sample is not None and len(sample[0]):
+        Phi, y = sample
         start = regression_laplace(target.of_rows(Phi, y, weight=max(n, len(Phi)) / len(Phi))).mean
     return laplace_approximation(target, start)
 

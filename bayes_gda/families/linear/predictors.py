@@ -53,9 +53,9 @@ def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class
         mean, covariance = np.zeros((K, len(Phi))), np.zeros((K, K, len(Phi)))
         np.matmul(W, Phi.T, out=mean[:D])
         for i in range(0, len(pairs), at_once):
-            some = pairs[i : i + at_once]
-            A = product(Phi, side_by_side[:, i * m : (i + len(some)) * m])
-            for j, (a, b) in enumerate(some):
+            block = pairs[i : i + at_once]
+            A = product(Phi, side_by_side[:, i * m : (i + len(block)) * m])
+            for j, (a, b) in enumerate(block):
                 np.einsum("nm,nm->n", A[:, j * m : (j + 1) * m], Phi, out=covariance[a, b])
                 covariance[b, a] = covariance[a, b]
         return mean.T, covariance.transpose(2, 0, 1)
@@ -90,8 +90,8 @@ class BinaryPredictor:
 
         def average(rows: slice) -> None:
             sums = _WeightedMean(weight)
-            for some in draw_blocks(len(draws)):
-                sums.add(_sigmoid_in_place(self.Phi[rows] @ draws[some].T), some)
+            for block in draw_blocks(len(draws)):
+                sums.add(_sigmoid_in_place(self.Phi[rows] @ draws[block].T), block)
             p, p_error = sums.mean_and_error()
             _write_both(mean[rows], p)
             error[rows] = p_error[:, None]
@@ -143,8 +143,8 @@ class SoftmaxPredictor:
 
         def average(rows: slice) -> None:
             sums = _WeightedMean(weight)
-            for some in draw_blocks(S, self.K):
-                sums.add(softmax_links.softmax_of_draws(self.Phi[rows], W[:, some]), some)
+            for block in draw_blocks(S, self.K):
+                sums.add(softmax_links.softmax_of_draws(self.Phi[rows], W[:, block]), block)
             mean[rows], error[rows] = sums.mean_and_error()
 
         for_blocks(average, n, AVERAGED_WIDTH)
@@ -167,12 +167,12 @@ class _WeightedMean:
         self.weight = weight
         self.center: Floats | None = None
 
-    def add(self, p: Floats, some: slice) -> None:
-        """Add the draws `some`, the last axis of p (…, S), which is overwritten."""
+    def add(self, p: Floats, block: slice) -> None:
+        """Add the draws of `block`, the last axis of p (…, S), which is overwritten."""
         if self.center is None:
             self.center = p.mean(axis=-1)
             self.first, self.linear, self.square = (np.zeros(self.center.shape) for _ in range(3))
-        w = self.weight[some]
+        w = self.weight[block]
         p -= self.center[..., None]
         self.first += p @ w
         self.linear += p @ w**2

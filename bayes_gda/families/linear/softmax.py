@@ -99,9 +99,9 @@ class SoftmaxTarget:
         """Return log p(y | w), () for one w (dim,), (S,) for S of them (S, dim)."""
         W = np.reshape(w, (-1, self.dim))
 
-        def of(some: slice) -> Floats:
-            out = np.zeros(some.stop - some.start)
-            for draws, rows, A in self._activations(W[some]):
+        def of(block: slice) -> Floats:
+            out = np.zeros(block.stop - block.start)
+            for draws, rows, A in self._activations(W[block]):
                 A -= A.max(axis=1, keepdims=True)
                 label = A[:, self.y[rows], np.arange(A.shape[-1])]
                 label -= np.log(np.exp(A, out=A).sum(axis=1))

@@ -105,9 +105,9 @@ def log_expected_softmax(mean: Floats, cov: Floats, *, first_order: float = 0.0)
         rules = [(limit, partial(_hermite, order=order)) for limit, order in HERMITE]
     out, below = np.empty((K, n)), np.full(n, -1.0)
     for limit, rule in rules:
-        some = np.flatnonzero((width > below) & (width <= limit))
-        if len(some):
-            whole = slice(None) if len(some) == n else some
+        chosen = np.flatnonzero((width > below) & (width <= limit))
+        if len(chosen):
+            whole = slice(None) if len(chosen) == n else chosen
             out[:, whole] = _in_logs(mean[whole].T, C[:, :, whole], rule)
         below[:] = limit
     least = rules[-1][0]

@@ -223,10 +223,10 @@ def _join(a: Floats, b: Floats, sign: float) -> Floats:
     """Return n, mean, scatter and slopes (C, 4) of the rows of `a` with those of `b`, or without them for sign −1."""
     n = a[:, 0] + sign * b[:, 0]
     n = np.where(np.abs(n) < 1e-9 * np.maximum(a[:, 0], 1e-300), 0.0, n)  # none left, up to rounding
-    some = n > 0
-    delta, share = b[:, 1] - a[:, 1], sign * b[:, 0] / np.where(some, n, 1.0)
-    mean = np.where(some, a[:, 1] + share * delta, 0.0)
+    has_rows = n > 0
+    delta, share = b[:, 1] - a[:, 1], sign * b[:, 0] / np.where(has_rows, n, 1.0)
+    mean = np.where(has_rows, a[:, 1] + share * delta, 0.0)
     scatter = a[:, 2] + sign * b[:, 2] + a[:, 0] * share * delta**2
     lost = (scatter < 0) & (scatter > -ROUNDING * np.maximum(a[:, 2], 1e-300))
-    scatter = np.where(~some & (n >= 0) | lost, 0.0, scatter)
-    return np.column_stack([n, mean, scatter, np.where(some, a[:, 3] + sign * b[:, 3], 0.0)])
+    scatter = np.where(~has_rows & (n >= 0) | lost, 0.0, scatter)
+    return np.column_stack([n, mean, scatter, np.where(has_rows, a[:, 3] + sign * b[:, 3], 0.0)])

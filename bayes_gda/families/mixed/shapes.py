@@ -132,15 +132,15 @@ class Gamma(Shaped):
         (c, m), (n, s, logs) = numbers[:2], sums.T[:, :, None]
         a = np.exp(u[..., 0])
         d = c * m / a
-        some, total = np.where(n > 0, n, 1.0), np.where(s > 0, s, 1.0)
+        count, total = np.where(n > 0, n, 1.0), np.where(s > 0, s, 1.0)
         # Terms of size a cancel: by log Γ(z) = z log z − z − ½ log z/2π + ρ(z) they are taken together,
         # (c + na) log (c + na)/(d + Σx) − na log a + a Σ log x = c log … + a [Σ log x + n log n/Σx + n log …].
-        ratio = np.log1p(c / (some * a)) - np.log1p(d / total)
-        curved = logs + n * (np.log(some) - np.log(total))  # ≤ 0 by Jensen; of equal values it is rounding
+        ratio = np.log1p(c / (count * a)) - np.log1p(d / total)
+        curved = logs + n * (np.log(count) - np.log(total))  # ≤ 0 by Jensen; of equal values it is rounding
         curved = np.where(curved > -1e-14 * (n + np.abs(logs)), 0.0, curved)
         z = np.maximum(c + n * a, TINY)
         rows = a * (curved + n * ratio) - logs + 0.5 * n * np.log(a / TWO_PI) - n * _remainder(a)
-        rows = rows + c * (np.log(some) + np.log(a) - np.log(total) + ratio - 1) - 0.5 * np.log(z / TWO_PI)
+        rows = rows + c * (np.log(count) + np.log(a) - np.log(total) + ratio - 1) - 0.5 * np.log(z / TWO_PI)
         value = rows + _remainder(z) + c * np.log(d) - gammaln(c)
         return np.where(n > 0, value, 0.0)
 

@@ -105,11 +105,11 @@ def third_cumulants(rows: Floats, V: Floats, blocks: Blocks) -> Floats:
     out = np.zeros(len(rows))
     B = rows @ V
     for Phi, third, _ in blocks():
-        for some in row_blocks(len(rows), max(len(Phi), 1)):
-            G = B[some] @ Phi.T
+        for block in row_blocks(len(rows), max(len(Phi), 1)):
+            G = B[block] @ Phi.T
             cube = G * G
             cube *= G
-            out[some] -= cube @ third
+            out[block] -= cube @ third
     return out
 
 

@@ -69,8 +69,8 @@ def sample_density(
     with one_blas_thread(), progress_bars(1, each, shown, names=(f"{count} chains",)) as update:
         warm = warm_up(density, gaussian, count, rng)
         ready = time.perf_counter()
-        found = draw(warm, each, rng, lambda done, divergences: update(0, done, divergences))
-    taken, wall = found.w.shape[1], time.perf_counter() - started
+        drawn = draw(warm, each, rng, lambda done, divergences: update(0, done, divergences))
+    taken, wall = drawn.w.shape[1], time.perf_counter() - started
     attrs = {
         "method": "mcmc",
         "sampler": "hmc",
@@ -85,14 +85,14 @@ def sample_density(
         "warm_up_time": ready - started,
         "draw_time": wall - (ready - started),
     }
-    points = found.w.reshape(-1, found.w.shape[2])
+    points = drawn.w.reshape(-1, drawn.w.shape[2])
     tree = to_datatree(density.variables(points), {}, chains=count, attrs=attrs)
     stats = {
-        "lp": found.log_p,
-        "acceptance_rate": found.acceptance,
-        "energy": found.energy,
-        "diverging": found.diverging,
-        "n_steps": np.full(found.log_p.shape, warm.kicks),
+        "lp": drawn.log_p,
+        "acceptance_rate": drawn.acceptance,
+        "energy": drawn.energy,
+        "diverging": drawn.diverging,
+        "n_steps": np.full(drawn.log_p.shape, warm.kicks),
     }
     labels = {name: tree["posterior"].to_dataset()[name] for name in ("chain", "draw")}
     named = {name: (("chain", "draw"), values) for name, values in stats.items()}

@@ -118,7 +118,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     costs = settings.cost_matrix(data.K)[:, order]
     if len(costs) == data.K and settings.action_names is None:
         costs = costs[order]  # an action for each class
-    families, how = settings.families(data.K, data.encoding), settings.ladder()
+    families, ladder = settings.families(data.K, data.encoding), settings.ladder()
     # Each model is fitted, perhaps sampled, evaluated and weighed; then comparison, detail, figures and writing.
     clock = Clock(settings.progress, len(families) * (4 - settings.quick) + 4)
     models: dict[str, Scorecard] = {}
@@ -129,13 +129,13 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     for kind in families:
         name = kind.name
         try:
-            family = kind.bind(kind.prepare(train, how.inference))
-            fitted = fit_every(family, how, sampling=not settings.quick, stage=clock.of(name))
+            family = kind.bind(kind.prepare(train, ladder.inference))
+            fitted = fit_every(family, ladder, sampling=not settings.quick, stage=clock.of(name))
         except ConvergenceError as error:
             failed[name] = str(error)
             continue
         with clock.stage(f"evaluate {name}"):
-            card = models[name] = Scorecard.of_fit(fitted, train, held, how)
+            card = models[name] = Scorecard.of_fit(fitted, train, held, ladder)
             decided[name] = card.decisions(costs, _actions(held, costs, settings))
             _ = card.attempted_loo, card.posteriors, card.predictions, card.calibration, card.performance
             _ = card.assumptions

@@ -37,7 +37,7 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
     chosen, settings = analysis.chosen, analysis.settings
     family = chosen.fitted.family
     estimator = family.estimator
-    found = [
+    conclusions = [
         sound_data(analysis.remarks, settings.own_command()),
         which_model(analysis),
         how_good(analysis),
@@ -47,7 +47,7 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
         sampler({name: m.verdict.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
         prior(analysis.detail.sensitivity, family),
     ]
-    return (*found, what_next(found, chosen, settings))
+    return (*conclusions, what_next(conclusions, chosen, settings))
 
 
 # ── Which model, and how good ───────────────────────────────────────────────────────────────────────────────────────
@@ -77,8 +77,8 @@ def which_model(analysis: Analysis) -> Conclusion:
         sentence = sentence.replace(f"leave-one-out on the {n} training", f"the {analysis.test.n} held-out")
         step = "Leave-one-out failed: read the reasons in the comparison, and compare the models on more held-out rows."
         return Conclusion("Which model?", "amber", sentence, step)
-    found = {m: analysis.models[m].attempted_loo[0] for m in alike(table)}
-    bad = {m: loo.n_bad for m, loo in found.items() if loo is not None and loo.n_bad}
+    loos = {m: analysis.models[m].attempted_loo[0] for m in alike(table)}
+    bad = {m: loo.n_bad for m, loo in loos.items() if loo is not None and loo.n_bad}
     return reliable(sentence, bad, bool(others), chosen.fitted.family.estimator)
 
 
@@ -150,13 +150,15 @@ def how_good(analysis: Analysis) -> Conclusion:
             f"({100 * analysis.chosen.performance.prob:.0f} % interval {percent(line['recall_lower'])} to "
             f"{percent(line['recall_upper'])}, {line['rows']:.0f} rows)."
         )
-    found = graded(sentence, gain, error, analysis.chosen.fitted.family.estimator, missed)
+    conclusion = graded(sentence, gain, error, analysis.chosen.fitted.family.estimator, missed)
     leaks = [name for remark in analysis.remarks if remark.leak for name in remark.columns]
-    if found.light == "green" and leaks:
+    if conclusion.light == "green" and leaks:
         leak = f"{sentence} These scores may rest on {listed_names([short_name(x) for x in leaks])} alone."
         drop = analysis.settings.command("report", *(word for name in leaks for word in ("--drop", name)))
-        return replace(found, light="amber", sentence=leak, step="First see whether the data are sound.", call=drop)
-    return found
+        return replace(
+            conclusion, light="amber", sentence=leak, step="First see whether the data are sound.", call=drop
+        )
+    return conclusion
 
 
 def graded(sentence: str, gain: float, error: float, estimator: str, missed: Sequence[str] = ()) -> Conclusion:
@@ -191,17 +193,17 @@ def graded(sentence: str, gain: float, error: float, estimator: str, missed: Seq
 def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) -> list[Conclusion]:
     """Say of each model whether its fast approximation can be trusted here; those that are exact share a line."""
     exact = {name: m for name, m in models.items() if m.method == "exact"}
-    found = [_exact(exact, settings)] if exact else []
+    conclusions = [_exact(exact, settings)] if exact else []
     for name, model in models.items():
         if name not in exact:
             estimator = model.fitted.family.estimator
-            found.append(judged(name, estimator, model.method, model.fitted.weighing, settings))
-    return found
+            conclusions.append(judged(name, estimator, model.method, model.fitted.weighing, settings))
+    return conclusions
 
 
 def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclusion:
-    one = len(models) == 1
-    sentence = f"{'The posterior is' if one else 'The posteriors are'} exact: nothing is approximated."
+    single = len(models) == 1
+    sentence = f"{'The posterior is' if single else 'The posteriors are'} exact: nothing is approximated."
     if off := {name: m.largest_error("laplace") for name, m in models.items() if "laplace" in m.probabilities}:
         worst = max(off, key=lambda name: off[name][0])
         largest, error = (small(figure) for figure in off[worst])
@@ -339,10 +341,10 @@ def prior(sensitivity: "Sensitivity | None", family: "Family | type[Family]") ->
 # ── Next ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def what_next(found: list[Conclusion], chosen: Scorecard, settings: ReportSettings) -> Conclusion:
+def what_next(conclusions: list[Conclusion], chosen: Scorecard, settings: ReportSettings) -> Conclusion:
     """Name the one thing to do now: the first red light that bears on the chosen model, else use it."""
     topic, name = "What next?", chosen.name
-    own = [c for c in found if not c.topic.startswith(FAST) or c.topic == _fast(name)]
+    own = [c for c in conclusions if not c.topic.startswith(FAST) or c.topic == _fast(name)]
     reds = [c for c in own if c.light == "red"]
     if reds:
         return Conclusion(topic, "red", f"First settle: {reds[0].topic}", reds[0].step, reds[0].call)

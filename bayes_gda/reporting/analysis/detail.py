@@ -86,17 +86,17 @@ def look_closer(model: Scorecard, test: Dataset, costs: Floats) -> Detail:
 
 def numbered(detail: Detail, parameters: Sensitivity, numbers: NDArray[np.intp]) -> Sensitivity:
     """Return the sensitivity with the user's row numbers, in its table and in its sentence."""
-    found = detail.sensitivity
-    assert found is not None
-    assert found.predictions is not None
-    table = found.predictions.set_axis(numbers[list(detail.prior_rows)], axis=0)
-    count, flips = int((table["prior"] >= found.threshold).sum()), int(table["flips"].sum())
+    sensitivity = detail.sensitivity
+    assert sensitivity is not None
+    assert sensitivity.predictions is not None
+    table = sensitivity.predictions.set_axis(numbers[list(detail.prior_rows)], axis=0)
+    count, flips = int((table["prior"] >= sensitivity.threshold).sum()), int(table["flips"].sum())
     sentence = (
         f"Of the {len(table)} most uncertain held-out rows, {count or 'none'} would change a probability by "
-        f"{found.threshold:g} or more if the prior counted double (at most {table['prior'].max():.3f}, row "
+        f"{sensitivity.threshold:g} or more if the prior counted double (at most {table['prior'].max():.3f}, row "
         f"{table['prior'].idxmax()}), and {flips or 'no'} decision{'s' if flips > 1 else ''} would flip."
     )
-    return replace(found, predictions=table, reason=f"{parameters.reason} {sentence}")
+    return replace(sensitivity, predictions=table, reason=f"{parameters.reason} {sentence}")
 
 
 def _thresholds(P: Floats, test: Dataset, costs: Floats) -> ThresholdCurve | None:

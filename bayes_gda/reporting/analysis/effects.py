@@ -67,8 +67,8 @@ def effects(card: Scorecard, prob: float) -> Effects:
     shown = [1] if train.K == 2 else list(range(train.K))
     lines = []
     for name, change, low, high in _contrasts(train):
-        found = average_comparison(model, variables, low, high)
-        interval, estimate, positive = found.interval(prob), found.estimate, found.positive
+        comparison = average_comparison(model, variables, low, high)
+        interval, estimate, positive = comparison.interval(prob), comparison.estimate, comparison.positive
         for k in shown:
             figures = {"estimate": estimate[0, k], "lower": interval[0, k, 0], "upper": interval[0, k, 1]}
             what = {"feature": name, "change": change, "class": str(train.class_names[k])}
@@ -140,8 +140,8 @@ def linear_log_odds(model: FittedModel, train: Dataset) -> Floats | None:
     terms = model.log_terms(variables, mean + sd * np.vstack([Z, probe]))
     odds = terms[:, :, 1:] - terms[:, :, :1]
     base, slopes = odds[:, :1], odds[:, 1 : train.d + 1] - odds[:, :1]
-    told = base + np.einsum("sdk,nd->snk", slopes, probe)
+    fitted = base + np.einsum("sdk,nd->snk", slopes, probe)
     seen = odds[:, train.d + 1 :]
-    if not np.isfinite(odds).all() or not np.abs(told - seen).max() < CLOSE * (1 + np.abs(seen).max()):
+    if not np.isfinite(odds).all() or not np.abs(fitted - seen).max() < CLOSE * (1 + np.abs(seen).max()):
         return None
     return np.asarray(slopes.transpose(0, 2, 1))

@@ -115,8 +115,8 @@ def as_polynomial(model: FittedModel, train: Dataset) -> Polynomial | None:
     flat = terms[:, used].transpose(1, 0, 2).reshape(len(Z) - TESTED, -1)
     solved = np.linalg.lstsq(M[used], flat, rcond=None)[0]
     coefficients = solved.T.reshape(S, K, len(monomials))
-    told = np.einsum("skt,nt->snk", coefficients, M[:TESTED])
-    if not np.abs(told - terms[:, :TESTED]).max() < CLOSE * (1 + np.abs(terms[:, :TESTED]).max()):
+    fitted = np.einsum("skt,nt->snk", coefficients, M[:TESTED])
+    if not np.abs(fitted - terms[:, :TESTED]).max() < CLOSE * (1 + np.abs(terms[:, :TESTED]).max()):
         return None
     return Polynomial(coefficients, monomials, mean, sd, model.generative)
 

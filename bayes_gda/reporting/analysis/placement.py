@@ -41,11 +41,11 @@ class Placement:
         head = f"Averaged over that continuum (rda), the mean log score of the held-out rows is {self.log_score:.3f}"
         if not np.isfinite(gain):
             return f"{head}; {name} held the true class of a row to be impossible."
-        found = f"{head}, {abs(gain):.3f} ± {error:.3f} {'above' if gain > 0 else 'below'} that of {name}"
+        sentence = f"{head}, {abs(gain):.3f} ± {error:.3f} {'above' if gain > 0 else 'below'} that of {name}"
         if not abs(gain) > BEYOND * error:
-            return f"{found}: within noise."
+            return f"{sentence}: within noise."
         why = "Use BayesianRDA." if gain > 0 else "The evidence judged how well features are described, not classes."
-        return f"{found}: beyond noise. {why}"
+        return f"{sentence}: beyond noise. {why}"
 
 
 def place(family: type[Family], train: Dataset, test: Dataset) -> Placement | None:

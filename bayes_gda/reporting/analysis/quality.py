@@ -64,7 +64,7 @@ def inspect_table(data: Dataset) -> tuple[Finding, ...]:
     """Return what deserves a look before a model is fitted, the gravest first."""
     X, names = data.X, data.feature_names
     values = [_distinct(X[:, j]) for j in range(data.d)]
-    found = [
+    findings = [
         *_separators(data, values),
         *(
             Finding("identifier", (names[j],), data.n)
@@ -77,8 +77,8 @@ def inspect_table(data: Dataset) -> tuple[Finding, ...]:
         *_rare(data),
     ]
     if two := tuple(names[j] for j in range(data.d) if len(values[j]) == 2):
-        found.append(Finding("two values", two, data.n))
-    return tuple(found)
+        findings.append(Finding("two values", two, data.n))
+    return tuple(findings)
 
 
 def _distinct(x: Floats) -> Floats:
@@ -90,7 +90,7 @@ def _separators(data: Dataset, values: list[Floats]) -> list[Finding]:
     present = np.flatnonzero(data.class_counts)
     if not 2 <= len(present) <= MOST_CLASSES or data.n < FEWEST_ROWS:
         return []
-    found = []
+    findings = []
     for j, name in enumerate(data.feature_names):
         if len(values[j]) < 2:
             continue
@@ -99,8 +99,8 @@ def _separators(data: Dataset, values: list[Floats]) -> list[Finding]:
             continue
         least = min(_separation(a, b) for a, b in combinations(by_class, 2))
         if least >= SEPARATES:
-            found.append(Finding("separator", (name,), data.n, least))
-    return found
+            findings.append(Finding("separator", (name,), data.n, least))
+    return findings
 
 
 def _separation(a: Floats, b: Floats) -> float:
@@ -120,13 +120,13 @@ def _copies(X: Floats, names: tuple[str, ...], values: list[Floats]) -> list[Fin
     Z /= np.abs(Z).max(axis=0)
     Z /= np.linalg.norm(Z, axis=0)
     same = np.abs(Z.T @ Z) > SAME
-    found, seen = [], set()
+    findings, seen = [], set()
     for i, row in enumerate(same):
         group = [int(j) for j in np.flatnonzero(row)]
         if len(group) > 1 and i not in seen:
             seen.update(group)
-            found.append(Finding("copies", tuple(names[vary[j]] for j in group), len(whole)))
-    return found
+            findings.append(Finding("copies", tuple(names[vary[j]] for j in group), len(whole)))
+    return findings
 
 
 def _repeated(data: Dataset) -> list[Finding]:
@@ -135,22 +135,22 @@ def _repeated(data: Dataset) -> list[Finding]:
     label = label.ravel()
     first = np.zeros(data.n, dtype=bool)
     first[np.unique(label, return_index=True)[1]] = True
-    found = []
+    findings = []
     extra = np.flatnonzero(~first)
     if len(extra):
-        found.append(Finding("repeated rows", (), len(extra), places=_some(extra)))
+        findings.append(Finding("repeated rows", (), len(extra), places=_some(extra)))
     low = np.full(len(count), data.K)
     high = np.full(len(count), -1)
     np.minimum.at(low, label, data.y)
     np.maximum.at(high, label, data.y)
     conflict = np.flatnonzero((low < high)[label])
     if len(conflict):
-        found.append(Finding("conflict", (), len(conflict), places=_some(conflict)))
-    return found
+        findings.append(Finding("conflict", (), len(conflict), places=_some(conflict)))
+    return findings
 
 
 def _outliers(X: Floats, names: tuple[str, ...], values: list[Floats]) -> list[Finding]:
-    found = []
+    findings = []
     for j, name in enumerate(names):
         if len(values[j]) <= 2:
             continue
@@ -162,8 +162,8 @@ def _outliers(X: Floats, names: tuple[str, ...], values: list[Floats]) -> list[F
             distance = np.abs(X[:, j] - center) / spread
         far = np.flatnonzero(distance > FAR)
         if len(far):
-            found.append(Finding("outliers", (name,), len(far), float(np.nanmax(distance)), _some(far)))
-    return sorted(found, key=lambda f: -f.value)
+            findings.append(Finding("outliers", (name,), len(far), float(np.nanmax(distance)), _some(far)))
+    return sorted(findings, key=lambda f: -f.value)
 
 
 def _rare(data: Dataset) -> list[Finding]:

@@ -46,18 +46,18 @@ def remarks(findings: Sequence[Finding], data: Dataset) -> list[Remark]:
     return sorted([*_dropped(data), *said], key=lambda remark: remark.light == "green")
 
 
-def sound_data(found: Sequence[Remark], command: str) -> Conclusion:
+def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
     """Give the light: amber if something was found that may mislead a model.
 
     Parameters
     ----------
-    found
+    remarks
         From `remarks`.
     command
         The command line of this report, to which columns to leave out are added.
     """
     topic = "Are the data sound?"
-    grave = [remark for remark in found if remark.light != "green"]
+    grave = [remark for remark in remarks if remark.light != "green"]
     if not grave:
         sentence = "No identifier, copy, leak, outlier, contradiction or rare class was found."
         return Conclusion(topic, "green", sentence, "Use them.")
@@ -90,34 +90,36 @@ def _dropped(data: Dataset) -> list[Remark]:
     return [Remark("amber" if share > LEVEL else "green", sentence, step)]
 
 
-def _separator(found: Sequence[Finding], data: Dataset) -> Remark:
-    names = _names(found)
-    one = len(found) == 1
+def _separator(findings: Sequence[Finding], data: Dataset) -> Remark:
+    names = _names(findings)
+    single = len(findings) == 1
     sentence = (
-        f"{names} alone {'tells' if one else 'tell'} the classes apart (AUC {min(f.value for f in found):.3f}): "
-        f"{'it' if one else 'they'} may be another form of the class, or known only after it."
+        f"{names} alone {'tells' if single else 'tell'} the classes apart (AUC {min(f.value for f in findings):.3f}): "
+        f"{'it' if single else 'they'} may be another form of the class, or known only after it."
     )
     step = "Leave out what is not known when a prediction is asked for."
-    return Remark("amber", sentence, step, tuple(f.columns[0] for f in found), leak=True)
+    return Remark("amber", sentence, step, tuple(f.columns[0] for f in findings), leak=True)
 
 
-def _identifier(found: Sequence[Finding], data: Dataset) -> Remark:
-    one = len(found) == 1
-    what = "holds a different whole number in every row, as identifiers do" if one else "hold identifiers, it seems"
-    return Remark("amber", f"{_names(found)} {what}.", "Leave identifiers out.", tuple(f.columns[0] for f in found))
+def _identifier(findings: Sequence[Finding], data: Dataset) -> Remark:
+    single = len(findings) == 1
+    what = "holds a different whole number in every row, as identifiers do" if single else "hold identifiers, it seems"
+    return Remark(
+        "amber", f"{_names(findings)} {what}.", "Leave identifiers out.", tuple(f.columns[0] for f in findings)
+    )
 
 
-def _copies(found: Sequence[Finding], data: Dataset) -> Remark:
-    groups = "; ".join(listed_names([short_name(name) for name in f.columns]) for f in found[:MOST_NAMES])
+def _copies(findings: Sequence[Finding], data: Dataset) -> Remark:
+    groups = "; ".join(listed_names([short_name(name) for name in f.columns]) for f in findings[:MOST_NAMES])
     sentence = f"These features are linear functions of each other: {groups}."
     step = "Keep one of each group: their separate effects cannot be told apart."
-    return Remark("amber", sentence, step, tuple(name for f in found for name in f.columns[1:]))
+    return Remark("amber", sentence, step, tuple(name for f in findings for name in f.columns[1:]))
 
 
-def _outliers(found: Sequence[Finding], data: Dataset) -> Remark:
-    worst = found[0]
+def _outliers(findings: Sequence[Finding], data: Dataset) -> Remark:
+    worst = findings[0]
     numbers = data.row_numbers[list(worst.places)]
-    many = f" and {len(found) - 1} more features have" if len(found) > 1 else " has"
+    many = f" and {len(findings) - 1} more features have" if len(findings) > 1 else " has"
     sentence = (
         f"{short_name(worst.columns[0])}{many} values more than 10 robust standard deviations from the median "
         f"(up to {worst.value:.0f}; row{'' if len(numbers) == 1 else 's'} "
@@ -126,28 +128,28 @@ def _outliers(found: Sequence[Finding], data: Dataset) -> Remark:
     return Remark("amber", sentence, "Look at these values: slips, codes for missing values, or heavy tails?")
 
 
-def _conflict(found: Sequence[Finding], data: Dataset) -> Remark:
-    sentence = f"{_rows(found[0].rows)} have the same features as a row of another class."
+def _conflict(findings: Sequence[Finding], data: Dataset) -> Remark:
+    sentence = f"{_rows(findings[0].rows)} have the same features as a row of another class."
     return Remark("green", sentence, "No model can tell these apart.")
 
 
-def _repeated(found: Sequence[Finding], data: Dataset) -> Remark:
-    count = found[0].rows
+def _repeated(findings: Sequence[Finding], data: Dataset) -> Remark:
+    count = findings[0].rows
     share = count / data.n
     sentence = f"{_rows(count)} ({percent(share)}) {'repeats' if count == 1 else 'repeat'} an earlier one."
     step = "If they are copies and not equal measurements, held-out rows are not new: remove them."
     return Remark("amber" if share > LEVEL else "green", sentence, step)
 
 
-def _rare(found: Sequence[Finding], data: Dataset) -> Remark:
-    classes = [f"“{short_name(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in found[:MOST_NAMES]]
-    more = f" and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+def _rare(findings: Sequence[Finding], data: Dataset) -> Remark:
+    classes = [f"“{short_name(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in findings[:MOST_NAMES]]
+    more = f" and {len(findings) - MOST_NAMES} more" if len(findings) > MOST_NAMES else ""
     sentence = f"Few rows are of class {listed_names(classes)}{more}."
     return Remark("amber", sentence, "Read its recall and precision, not the accuracy; merge classes or add rows.")
 
 
-def _two_values(found: Sequence[Finding], data: Dataset) -> Remark:
-    names = found[0].columns
+def _two_values(findings: Sequence[Finding], data: Dataset) -> Remark:
+    names = findings[0].columns
     shown = listed_names([short_name(name) for name in names[:MOST_NAMES]])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     what = "has two values" if len(names) == 1 else "have two values each"
@@ -167,8 +169,8 @@ _WORDS: dict[Kind, Callable[[Sequence[Finding], Dataset], Remark]] = {
 }
 
 
-def _names(found: Sequence[Finding]) -> str:
-    names = [short_name(f.columns[0]) for f in found]
+def _names(findings: Sequence[Finding]) -> str:
+    names = [short_name(f.columns[0]) for f in findings]
     more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return listed_names(names[:MOST_NAMES] + more)
 
@@ -180,9 +182,9 @@ def _rows(count: int) -> str:
 # ── Assumptions ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def rejected(found: Assumptions) -> list[tuple[Check, float]]:
+def rejected(assumptions: Assumptions) -> list[tuple[Check, float]]:
     """Return the checks that are rejected at the family-wise level, with their adjusted p-values."""
-    return [(c, p) for c, p in zip(found.checks, found.adjusted(), strict=True) if p < LEVEL]
+    return [(c, p) for c, p in zip(assumptions.checks, assumptions.adjusted(), strict=True) if p < LEVEL]
 
 
 def check_sentence(check: Check, p: float) -> str:
@@ -198,12 +200,12 @@ def check_sentence(check: Check, p: float) -> str:
     return f"{verdict} (p = {p:.3f}); largest departure {figures}."
 
 
-def assumptions_hold(found: Assumptions, title: str, n: int, command: str) -> Conclusion:
+def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str) -> Conclusion:
     """Give the light: whether an assumption of the chosen model is rejected by its training rows.
 
     Parameters
     ----------
-    found
+    assumptions
         The checks of the chosen model.
     title, n
         Its name; training rows.
@@ -211,17 +213,17 @@ def assumptions_hold(found: Assumptions, title: str, n: int, command: str) -> Co
         The command line that compares models on these data.
     """
     topic = "Do the assumptions hold?"
-    known = [c for c in found.checks if not np.isnan(c.p_value)]
+    known = [c for c in assumptions.checks if not np.isnan(c.p_value)]
     if not known:
-        notes = " ".join(c.note for c in found.checks if c.note)
+        notes = " ".join(c.note for c in assumptions.checks if c.note)
         return Conclusion(
             topic, "green", f"No assumption of {title} was checked. {notes}".strip(), "Judge by its scores."
         )
-    failed = rejected(found)
+    failed = rejected(assumptions)
     joint = f"Holm-adjusted for {len(known)} checks" if len(known) > 1 else "one check"
     if not failed:
         names = listed_names([c.assumption for c in known])
-        least = min(p for p in found.adjusted() if not np.isnan(p))
+        least = min(p for p in assumptions.adjusted() if not np.isnan(p))
         sentence = f"Not rejected on {n} training rows: {names} (smallest p = {least:.2f}, {joint})."
         return Conclusion(
             topic, "green", sentence, "A check that does not reject is no proof; larger samples see more."

@@ -144,47 +144,47 @@ def _evidence(model: Scorecard) -> list[dict[str, Any]]:
 
 
 def _posterior(model: Scorecard) -> dict[str, Any]:
-    found = model.posteriors
-    if found is None:
+    posteriors = model.posteriors
+    if posteriors is None:
         return {"reference": model.method, "joint": [], "parameters": [], "left_out": 0, "compared": []}
-    others = found.parameters.drop(index=found.reference, level="method")
+    others = posteriors.parameters.drop(index=posteriors.reference, level="method")
     # The worst parameters of any method, each of them for all methods; the draws of Σ_ij and Σ_ji are the same.
     distance = others["mean_difference_sd"].abs() + np.log(others["sd_ratio"].clip(1e-300)).abs()
     table = others.assign(distance=distance.to_numpy())
     unique = table[~table.duplicated(["mean", "sd"])]
     shown = unique.sort_values("distance", ascending=False, kind="stable").head(PARAMETERS).drop(columns="distance")
     return {
-        "reference": found.reference,
-        "joint": records(found.joint.drop(index=found.reference), "method"),
+        "reference": posteriors.reference,
+        "joint": records(posteriors.joint.drop(index=posteriors.reference), "method"),
         "parameters": records(shown, "method", "parameter"),
         "left_out": len(unique) - len(shown),
         "compared": list(model.compared),
-        "constant": len(found.constant),
+        "constant": len(posteriors.constant),
         "skipped": [str(n) for n in model.trees[model.method]["posterior"].data_vars if n not in model.compared],
     }
 
 
 def _sampling(model: Scorecard, analysis: Analysis) -> dict[str, Any]:
-    found = model.verdict.diagnosis
-    assert found is not None
-    worst = found.table
+    diagnosis = model.verdict.diagnosis
+    assert diagnosis is not None
+    worst = diagnosis.table
     return {
         "model": model.name,
-        "verdict": found.verdict,
-        "chains": found.chains,
-        "draws": found.draws,
+        "verdict": diagnosis.verdict,
+        "chains": diagnosis.chains,
+        "draws": diagnosis.draws,
         "r_hat": worst["r_hat"].max(),
         "ess_bulk": worst["ess_bulk"].min(),
         "ess_tail": worst["ess_tail"].min(),
-        "divergences": found.divergences,
-        "max_depth_share": found.max_depth_share,
-        "e_bfmi": None if found.e_bfmi is None else found.e_bfmi.min(),
-        "acceptance": None if found.acceptance is None else found.acceptance.mean(),
+        "divergences": diagnosis.divergences,
+        "max_depth_share": diagnosis.max_depth_share,
+        "e_bfmi": None if diagnosis.e_bfmi is None else diagnosis.e_bfmi.min(),
+        "acceptance": None if diagnosis.acceptance is None else diagnosis.acceptance.mean(),
         "seconds": analysis.clock.seconds.get(f"sample {model.name}"),
-        "reason": " ".join(found.reasons),
-        "next_step": " ".join(found.next_steps),
-        "worst": records(found.worst(PARAMETERS)[["mean", "sd", *SAMPLER_COLUMNS]], "parameter"),
-        "worst_left_out": max(0, len(found.table) - PARAMETERS),
+        "reason": " ".join(diagnosis.reasons),
+        "next_step": " ".join(diagnosis.next_steps),
+        "worst": records(diagnosis.worst(PARAMETERS)[["mean", "sd", *SAMPLER_COLUMNS]], "parameter"),
+        "worst_left_out": max(0, len(diagnosis.table) - PARAMETERS),
     }
 
 
@@ -286,10 +286,10 @@ def _decisions(analysis: Analysis) -> dict[str, Any]:
 
 
 def _comparison(analysis: Analysis) -> dict[str, Any]:
-    found = analysis.comparison
-    tables = {"loo": found.loo, "held_out": found.held_out, "evidence": found.evidence}
+    comparison = analysis.comparison
+    tables = {"loo": comparison.loo, "held_out": comparison.held_out, "evidence": comparison.evidence}
     out: dict[str, Any] = {name: [] if t is None else records(t, "model") for name, t in tables.items()}
-    said = {"families": found.generative_vs_discriminative, "sentences": found.sentences}
+    said = {"families": comparison.generative_vs_discriminative, "sentences": comparison.sentences}
     return out | said | {"continuum": _continuum(analysis)}
 
 
@@ -314,14 +314,14 @@ def _sensitivity(analysis: Analysis) -> dict[str, Any] | None:
     models = [
         {
             "model": name,
-            "prior": found.parameters["prior"].max(),
-            "likelihood": found.parameters["likelihood"].max(),
-            "marked": int((found.parameters["diagnosis"] != FINE).sum()),
-            "parameters": len(found.parameters),
-            "worst": found.parameters["prior"].idxmax(),
-            "pareto_k": found.weights["pareto_k"].max(),
+            "prior": sensitivity.parameters["prior"].max(),
+            "likelihood": sensitivity.parameters["likelihood"].max(),
+            "marked": int((sensitivity.parameters["diagnosis"] != FINE).sum()),
+            "parameters": len(sensitivity.parameters),
+            "worst": sensitivity.parameters["prior"].idxmax(),
+            "pareto_k": sensitivity.weights["pareto_k"].max(),
         }
-        for name, found in analysis.sensitivities.items()
+        for name, sensitivity in analysis.sensitivities.items()
     ]
     rows = detail.predictions.sort_values("prior", ascending=False, kind="stable").head(ROWS)
     return {

@@ -110,11 +110,11 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
 def _performance(analysis: Analysis) -> Iterator[Figure]:
     """Draw how well the chosen model tells the classes apart, and whether its classes are Gaussian."""
     chosen, names = analysis.chosen, analysis.test.class_names
-    found = chosen.performance
-    confusion = partial(plots.plot_confusion, found.confusion, names)
+    performance = chosen.performance
+    confusion = partial(plots.plot_confusion, performance.confusion, names)
     yield Figure("confusion", "performance", f"Confusion matrix of {chosen.name}", confusion)
-    if found.curves:
-        curves = partial(plots.plot_curves, found, names)
+    if performance.curves:
+        curves = partial(plots.plot_curves, performance, names)
         yield Figure("curves", "performance", f"ROC and precision-recall curves of {chosen.name}", curves)
     if distances := chosen.assumptions.distances:
         distant = partial(plots.plot_distances, distances)

@@ -78,21 +78,21 @@ def _missing(counts: Mapping[str, int]) -> list[dict[str, Any]]:
 
 def performance_section(analysis: Analysis) -> dict[str, Any]:
     """Return how well the chosen model tells the classes of held-out rows apart."""
-    found = analysis.chosen.performance
-    low, high = found.accuracy_interval
+    performance = analysis.chosen.performance
+    low, high = performance.accuracy_interval
     counts = np.bincount(analysis.test.y, minlength=analysis.test.K)
     top = int(analysis.train.class_counts.argmax())
     constant, gain, gain_se = analysis.baseline
     own: Any = analysis.chosen.calibration.loc[("all classes", "")]
     return {
-        "prob": found.prob,
-        "classes": records(found.table.head(CLASSES), "class"),
-        "classes_left_out": max(0, len(found.table) - CLASSES),
-        "confusion": found.confusion[:CLASSES, :CLASSES],
-        "accuracy": found.accuracy,
+        "prob": performance.prob,
+        "classes": records(performance.table.head(CLASSES), "class"),
+        "classes_left_out": max(0, len(performance.table) - CLASSES),
+        "confusion": performance.confusion[:CLASSES, :CLASSES],
+        "accuracy": performance.accuracy,
         "accuracy_lower": low,
         "accuracy_upper": high,
-        "balanced_accuracy": found.balanced_accuracy,
+        "balanced_accuracy": performance.balanced_accuracy,
         "majority": analysis.test.class_names[top],
         "majority_accuracy": counts[top] / counts.sum(),
         "log_score": own["log_score"],
@@ -105,8 +105,8 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
 
 def effects_section(analysis: Analysis) -> dict[str, Any]:
     """Return what the features do in the chosen model, the strongest effects first if they are many."""
-    found = analysis.effects
-    average, odds = found.average, found.odds
+    effects = analysis.effects
+    average, odds = effects.average, effects.odds
     kept = average.loc[
         average["estimate"].abs().sort_values(ascending=False, kind="stable").index[:EFFECTS]
     ].sort_index()
@@ -117,8 +117,8 @@ def effects_section(analysis: Analysis) -> dict[str, Any]:
         "odds": [] if shown is None else [line | _absent(line) for line in shown.to_dict("records")],
         "odds_left_out": 0 if odds is None or shown is None else len(odds) - len(shown),
         "linear": odds is not None,
-        "reference": found.reference,
-        "prob": found.prob,
+        "reference": effects.reference,
+        "prob": effects.prob,
     }
 
 

@@ -82,26 +82,26 @@ def plot_confusion(confusion: NDArray[np.intp], class_names: Sequence[Any]) -> P
 
 
 @styled
-def plot_curves(found: Performance, class_names: Sequence[Any]) -> Plot:
+def plot_curves(performance: Performance, class_names: Sequence[Any]) -> Plot:
     """Show ROC and precision-recall curves, one for each class against the others; of two classes the second's.
 
     Parameters
     ----------
-    found
+    performance
         From `performance`.
     class_names
         (K,) names, as they were given there.
     """
     names = [str(name) for name in class_names]
     wanted = [names[1]] if len(names) == 2 else names
-    known = [name for name in wanted if name in found.curves]
+    known = [name for name in wanted if name in performance.curves]
     if not known:
         raise DataError("There is no curve to show: it takes rows of two classes.")
-    shown = sorted(sorted(known, key=lambda name: found.curves[name].auc)[:MOST_CURVES], key=names.index)
+    shown = sorted(sorted(known, key=lambda name: performance.curves[name].auc)[:MOST_CURVES], key=names.index)
     figure, [[left, right]] = new_figure(3.4, 1, 2)
     handles = []
     for name in shown:
-        curve, color = found.curves[name], class_style(names.index(name))[0]
+        curve, color = performance.curves[name], class_style(names.index(name))[0]
         left.plot(curve.fall_out, curve.recall, color=color, drawstyle="default")
         right.step(curve.recall, curve.precision, color=color, where="pre")
         share = curve.events / (curve.events + curve.others)
@@ -125,6 +125,6 @@ def plot_curves(found: Performance, class_names: Sequence[Any]) -> Plot:
     caption += f" {left_out}." if left_out else ""
     figures = [
         f"{plain(name, 40)}: AUC {c.auc:.3f}, average precision {c.average_precision:.3f}"
-        for name, c in ((name, found.curves[name]) for name in shown)
+        for name, c in ((name, performance.curves[name]) for name in shown)
     ]
     return Plot(figure, caption, f"ROC and precision-recall curves. {listing(figures, MOST_CURVES)}.")

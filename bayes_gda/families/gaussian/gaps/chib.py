@@ -84,11 +84,11 @@ def _terms(
     out = np.empty((chains, draws, len(point)))
     step = max(1, BLOCK // (chains * len(data.label) * data.d**2))
     for start in range(0, draws, step):
-        some = slice(start, start + step)
-        mean, scatter = data.merge(*complete(data, mu[:, some], Sigma[:, some], rng))
+        block = slice(start, start + step)
+        mean, scatter = data.merge(*complete(data, mu[:, block], Sigma[:, block], rng))
         flat = (part.reshape(-1, *part.shape[2:]) for part in (mean, scatter))
         Psi, nu = inverse_wishart_of(prior, data.used_count, *flat)
-        out[:, some] = inverse_wishart_density(point, Psi, nu).reshape(chains, -1, len(point))
+        out[:, block] = inverse_wishart_density(point, Psi, nu).reshape(chains, -1, len(point))
     return out
 
 

@@ -271,9 +271,9 @@ def naive_posterior_missing(
         naive_posterior(moments, NIG(*(part[j : j + 1] for part in (prior.m, prior.kappa, prior.a, prior.b))))
         for j, moments in enumerate(moments_by_feature(X, y, K))
     ]
-    m, kappa, a, b = (np.hstack([getattr(one, name) for one in alone]) for name in ("m", "kappa", "a", "b"))
+    m, kappa, a, b = (np.hstack([getattr(feature, name) for feature in alone]) for name in ("m", "kappa", "a", "b"))
     # The evidence is a product over features and the classes; each part was found with the classes' beside it.
-    features = sum(one.log_evidence - _class_evidence(np.ones(K), one.alpha - 1) for one in alone)
+    features = sum(feature.log_evidence - _class_evidence(np.ones(K), feature.alpha - 1) for feature in alone)
     alpha, count = class_prior.vector(K), np.bincount(y, minlength=K).astype(np.float64)
     return NIGPosterior(m, kappa, a, b, alpha + count, float(features + _class_evidence(alpha, count)))
 

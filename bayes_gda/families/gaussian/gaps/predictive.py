@@ -163,10 +163,10 @@ def worth_measuring(source: Source, X: ArrayLike, costs: ArrayLike | None = None
         missing = np.flatnonzero(~observed)
         width = _width(source, nodes)
         for block in wide_blocks(len(rows), width):
-            some = rows[block]
-            parts = _conditionals(source, X[np.ix_(some, observed)], observed)
+            chosen = rows[block]
+            parts = _conditionals(source, X[np.ix_(chosen, observed)], observed)
             for j, part in zip(missing, parts, strict=True):
-                out[some, j] = _worth(part, C, nodes)
+                out[chosen, j] = _worth(part, C, nodes)
     return out
 
 

@@ -115,8 +115,8 @@ class LogisticBeyond:
 
         def blocks() -> Iterator[tuple[Floats, Floats, Floats]]:
             for part in row_blocks(len(rows), m):
-                some, c = rows[part], weight[part]
-                yield self.Phi[some], c * self.third[some], c * c * self.squared[some]
+                chosen, c = rows[part], weight[part]
+                yield self.Phi[chosen], c * self.third[chosen], c * c * self.squared[chosen]
 
         return sketch_changes(self.V, self._root, blocks, pairs=pairs)
 
@@ -160,18 +160,18 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
     Phi, mean, variance = beyond.Phi, beyond.mean, beyond.variance
     if rows is not None:
         Phi, mean, variance = rows, np.empty(len(rows)), np.empty(len(rows))
-        for some, _, mu, s2 in activations(rows, beyond.posterior):
-            mean[some], variance[some] = mu, s2
+        for block, _, mu, s2 in activations(rows, beyond.posterior):
+            mean[block], variance[block] = mu, s2
     change, link, exposure = (np.zeros(len(Phi)) for _ in range(3))
     flips, bound = 0, 0.0
-    for some, _, *moments in activations(Phi, laplace):
-        mu, s2 = mean[some], variance[some]
+    for block, _, *moments in activations(Phi, laplace):
+        mu, s2 = mean[block], variance[block]
         p, fast = expected_sigmoid(mu, s2), expected_sigmoid(*moments)
-        change[some], link[some] = np.abs(fast - p), np.abs(probit_logistic(*moments) - fast)
+        change[block], link[block] = np.abs(fast - p), np.abs(probit_logistic(*moments) - fast)
         flips += int(((fast > 0.5) != (p > 0.5)).sum())
         bounds = beyond.bound(s2)
         bound = max(bound, float(bounds.max(initial=0.0)))
-        exposure[some] = bounds * p * (1 - p)
+        exposure[block] = bounds * p * (1 - p)
     (gap, typical), (link_gap, link_typical) = ((float(x.max()), float(np.quantile(x, 0.95))) for x in (change, link))
     shift = PredictionShift(gap, typical, gap, typical, link_gap, link_typical, flips / len(Phi), 0.0, rows=len(Phi))
     if bound <= NEGLIGIBLE:
@@ -196,14 +196,14 @@ def judge_laplace(
             spread = target.Phi[np.linspace(0, target.n - 1, SPREAD).astype(int)]
             return posterior, *judge_summed(lambda answer: answer(target), target.n, laplace, posterior, spread)
         beyond = LogisticBeyond(posterior, sites)
-        found, value = certify(laplace, beyond), beyond.log_evidence
+        certified, value = certify(laplace, beyond), beyond.log_evidence
         evidence = Propagation(
-            replace(found.shift, which="training"),
-            found.cert,
-            *found.estimate,
+            replace(certified.shift, which="training"),
+            certified.cert,
+            *certified.estimate,
             log_evidence=value,
             log_evidence_error=abs(value - posterior.log_evidence),
             passes=posterior.info.n_iter,
         )
         changes = beyond.changes
-        return posterior, evidence, RowCertificate(laplace, posterior, changes.covariance, changes.third, found.gap)
+        return posterior, evidence, RowCertificate(laplace, posterior, changes.covariance, changes.third, certified.gap)

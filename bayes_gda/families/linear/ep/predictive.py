@@ -26,8 +26,8 @@ def skewed_sigmoid(mu: Floats, s2: Floats, kappa3: Floats) -> Floats:
     """
     out = np.empty(len(mu))
     for i in range(0, len(mu), BLOCK_ELEMENTS):
-        some = slice(i, i + BLOCK_ELEMENTS)
-        out[some] = _skewed(mu[some], s2[some], kappa3[some])
+        block = slice(i, i + BLOCK_ELEMENTS)
+        out[block] = _skewed(mu[block], s2[block], kappa3[block])
     return np.clip(out, 0.0, 1.0, out=out)
 
 

@@ -84,8 +84,8 @@ def update(mu: Floats, v: Floats, tau: Floats, nu: Floats, sign: Floats, power: 
     out = expand(mu, v, sign, power)
     wide = _wide(v, power)
     if len(wide):
-        for every, some in zip(out, _match(*(x[wide] for x in (mu, v, tau, nu, sign, power))), strict=True):
-            every[wide] = some
+        for every, values in zip(out, _match(*(x[wide] for x in (mu, v, tau, nu, sign, power))), strict=True):
+            every[wide] = values
     return out
 
 
@@ -110,8 +110,8 @@ def match(mu: Floats, v: Floats, sign: Floats, power: Floats) -> Sites:
         if not moved.any():
             break
     site.log_ratio[moved] = np.nan
-    for every, some in zip(out, site, strict=True):
-        every[wide] = some
+    for every, values in zip(out, site, strict=True):
+        every[wide] = values
     return out
 
 
@@ -205,9 +205,9 @@ def _trapezoid(mu: Floats, v: Floats, power: Floats) -> tuple[Floats, Floats, Fl
     for rows, nodes in ((np.flatnonzero(v <= FEW), NODES), (np.flatnonzero(v > FEW), MANY_NODES)):
         step = max(1, 2**16 // nodes)
         for i in range(0, len(rows), step):
-            some = rows[i : i + step]
-            for all_rows, values in zip(out, _tilted_moments(mu[some], v[some], power[some], nodes), strict=True):
-                all_rows[some] = values
+            block = rows[i : i + step]
+            for all_rows, values in zip(out, _tilted_moments(mu[block], v[block], power[block], nodes), strict=True):
+                all_rows[block] = values
     return out[0], out[1], out[2], out[3]
 
 

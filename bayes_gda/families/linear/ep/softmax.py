@@ -142,11 +142,11 @@ def expectations(mu: Floats, S: Floats, y: Labels, K: int, most: int) -> tuple[F
     out = expand(mu, S, y, K)
     few = out[4] <= FEW**2
     for group, points in ((few, FEW_POINTS), (~few, most)):
-        some = np.flatnonzero(group & (out[3] > NARROW))
-        if len(some):
-            averages = average_over_points(mu[some], S[some], y[some], K, points)
+        chosen = np.flatnonzero(group & (out[3] > NARROW))
+        if len(chosen):
+            averages = average_over_points(mu[chosen], S[chosen], y[chosen], K, points)
             for every, values in zip(out[:3], averages, strict=True):
-                every[some] = values
+                every[chosen] = values
     return out[:3]
 
 
@@ -216,19 +216,19 @@ def average_over_points(mu: Floats, S: Floats, y: Labels, K: int, Q: int) -> tup
     z = normal_points(R, Q)
     Q = z.shape[1]
     p, pairs, log_p = np.empty((b, R)), np.empty((b, R, K)), np.empty(b)
-    for some in row_blocks(b, K * Q):
-        a = np.zeros((some.stop - some.start, K, Q))
-        np.matmul(L[some], z, out=a[:, :R])
-        a[:, :R] += mu[some, :, None]
+    for block in row_blocks(b, K * Q):
+        a = np.zeros((block.stop - block.start, K, Q))
+        np.matmul(L[block], z, out=a[:, :R])
+        a[:, :R] += mu[block, :, None]
         # Given the others, a_k has the mean a_k − (S⁻¹(a − μ))_k/(S⁻¹)_kk, and S⁻¹(a − μ) = rootᵀz.
-        mean = a[:, :R] - variance[some, :, None] * np.matmul(root[some].transpose(0, 2, 1), z)
+        mean = a[:, :R] - variance[block, :, None] * np.matmul(root[block].transpose(0, 2, 1), z)
         e, rest, top = _others(a)
-        log_p[some] = (a[np.arange(len(a)), y[some]] - top - np.log(e.sum(axis=1))).mean(axis=1)
-        sigma, slope = _sigmoid_moments(mean - (top[:, None] + np.log(rest[:, :R])), variance[some, :, None])
-        p[some] = sigma.mean(axis=2)
+        log_p[block] = (a[np.arange(len(a)), y[block]] - top - np.log(e.sum(axis=1))).mean(axis=1)
+        sigma, slope = _sigmoid_moments(mean - (top[:, None] + np.log(rest[:, :R])), variance[block, :, None])
+        p[block] = sigma.mean(axis=2)
         # p_kp_j = σ′(a_k − log Σ_{i≠k} e^{a_i}) e^{a_j}/Σ_{i≠k} e^{a_i}, of which the first depends on a_k alone.
         slope /= rest[:, :R]
-        np.matmul(slope, e.transpose(0, 2, 1), out=pairs[some])
+        np.matmul(slope, e.transpose(0, 2, 1), out=pairs[block])
     pairs /= Q
     return p, _laplacian(pairs), log_p
 

@@ -141,25 +141,25 @@ class SoftmaxBeyond:
         B, inverse = contrast_root(cov)
         skewed, widened = np.empty((len(rows), K)), np.empty((len(rows), K))
         C = self.covariance_root.reshape(R, m, -1)
-        for some in wide_blocks(len(rows), self.posterior.dim * half):
-            k = some.stop - some.start
+        for block in wide_blocks(len(rows), self.posterior.dim * half):
+            k = block.stop - block.start
             # E[w | z] = mean + V(I ⊗ φ)(B⁺)ᵀz
             cross = np.zeros((k, self.posterior.dim, K))
-            cross[..., :R] = np.einsum("dkm,nm->ndk", self.V.reshape(-1, R, m), rows[some])
-            direction = (cross - cross.mean(axis=-1, keepdims=True)) @ inverse[some].swapaxes(1, 2)
+            cross[..., :R] = np.einsum("dkm,nm->ndk", self.V.reshape(-1, R, m), rows[block])
+            direction = (cross - cross.mean(axis=-1, keepdims=True)) @ inverse[block].swapaxes(1, 2)
             third = self._third_forms(direction, z)
-            a = B[some] @ z
-            plus, minus = softmax_in_place(mean[some, :, None] + a), softmax_in_place(mean[some, :, None] - a)
+            a = B[block] @ z
+            plus, minus = softmax_in_place(mean[block, :, None] + a), softmax_in_place(mean[block, :, None] - a)
             odd = (plus - minus) / 2
             odd -= (odd @ z.T / half) @ z  # the part of first order is exact: of third order and more the rest is
-            skewed[some] = -np.einsum("nks,ns->nk", odd, third) / (6 * half)
+            skewed[block] = -np.einsum("nks,ns->nk", odd, third) / (6 * half)
             # With ΔS = EEᵀ, S + ΔS = B(I + FFᵀ)Bᵀ, F = B⁺E
             E = np.zeros((k, K, C.shape[-1]))
-            E[:, :R] = np.einsum("kms,nm->nks", C, rows[some])
-            F = inverse[some] @ (E - E.mean(axis=1, keepdims=True))
-            other = B[some] @ (np.linalg.cholesky(np.eye(D) + F @ F.swapaxes(1, 2)) @ z)
-            wide = softmax_in_place(mean[some, :, None] + other) + softmax_in_place(mean[some, :, None] - other)
-            widened[some] = (wide - plus - minus).mean(axis=-1) / 2
+            E[:, :R] = np.einsum("kms,nm->nks", C, rows[block])
+            F = inverse[block] @ (E - E.mean(axis=1, keepdims=True))
+            other = B[block] @ (np.linalg.cholesky(np.eye(D) + F @ F.swapaxes(1, 2)) @ z)
+            wide = softmax_in_place(mean[block, :, None] + other) + softmax_in_place(mean[block, :, None] - other)
+            widened[block] = (wide - plus - minus).mean(axis=-1) / 2
         return skewed, widened
 
     def _third_forms(self, direction: Floats, z: Floats) -> Floats:

@@ -73,8 +73,8 @@ def survey(laplace: GaussianPosterior, better: GaussianPosterior, target: Softma
         out[2, rows] = (p * (1 - p)).sum(axis=1) * width**1.5
 
     for_blocks(write, len(Phi), max(Phi.shape[1] * 2, BLOCK_WIDTH * K * K))
-    some = np.ascontiguousarray(Phi[np.linspace(0, len(Phi) - 1, min(len(Phi), LINKED)).astype(int)])
-    moments = both[0](some)
+    sample = np.ascontiguousarray(Phi[np.linspace(0, len(Phi) - 1, min(len(Phi), LINKED)).astype(int)])
+    moments = both[0](sample)
     link = np.abs(softmax_links.mean_field(*moments) - softmax_links.expected_softmax(*moments)).max(axis=1)
     return Survey(out[0], out[1], out[2], link)
 
@@ -105,15 +105,15 @@ def judge_softmax(
     posterior = softmax_variational(target, laplace)
     seen = survey(laplace, posterior, target, target.Phi)
     beyond = SoftmaxBeyond(posterior, target, seen.size)
-    found, change = certify(laplace, beyond, target.Phi, seen), beyond.evidence_change
+    certified, change = certify(laplace, beyond, target.Phi, seen), beyond.evidence_change
     evidence = Propagation(
-        replace(found.shift, which="training"),
-        found.cert,
-        *found.estimate,
+        replace(certified.shift, which="training"),
+        certified.cert,
+        *certified.estimate,
         log_evidence=float(posterior.log_evidence + change),
         log_evidence_error=change,
         passes=posterior.info.n_iter,
         method="variational",
     )
-    rows = SoftmaxRowCertificate(laplace, posterior, beyond.covariance_root, found.gap, target.K, target.reference)
+    rows = SoftmaxRowCertificate(laplace, posterior, beyond.covariance_root, certified.gap, target.K, target.reference)
     return posterior, evidence, rows

@@ -126,15 +126,15 @@ def _look(sites: LogisticSites, rows: slice, laplace: Gaussian, ep: Gaussian, di
     Phi = np.ascontiguousarray(sites.target.Phi[rows])
     moments, (mu, s2) = linear_and_quadratic(Phi, *laplace), linear_and_quadratic(Phi, *ep)
     p, fast = expected_sigmoid(mu, s2), expected_sigmoid(*moments)
-    found = sites.at(rows, mu, s2)
+    site = sites.at(rows, mu, s2)
     # A site without precision, as of a row without weight, has no third derivative either.
-    ratio = np.abs(found.third) * np.sqrt(s2) / np.where(found.tau > 0, found.tau, np.inf)
+    ratio = np.abs(site.third) * np.sqrt(s2) / np.where(site.tau > 0, site.tau, np.inf)
     weight = np.zeros(len(mu))
     weight[::step] = step
     weight[s2 > SMALL] = 1.0
-    some = np.flatnonzero(weight)
-    c = weight[some]
-    sketch = SketchSums.of(Phi[some], c * found.third[some], c * c * found.third_squared[some], directions)
+    chosen = np.flatnonzero(weight)
+    c = weight[chosen]
+    sketch = SketchSums.of(Phi[chosen], c * site.third[chosen], c * c * site.third_squared[chosen], directions)
     exposure = s2**1.5 * p * (1 - p)
     top = np.argpartition(-exposure, min(EXPOSED, len(mu) - 1))[:EXPOSED]
     return Seen(
@@ -155,10 +155,10 @@ def cumulants(target: LogisticTarget, *, ep: Gaussian, rows: Floats) -> Floats:
     sites, V = LogisticSites(target, stored=False), ep.root @ ep.root.T
 
     def blocks() -> Any:
-        for some in row_blocks(target.n, target.dim):
-            Phi = np.ascontiguousarray(target.Phi[some])
-            found = sites.at(some, *linear_and_quadratic(Phi, *ep))
-            yield Phi, found.third, found.third_squared
+        for block in row_blocks(target.n, target.dim):
+            Phi = np.ascontiguousarray(target.Phi[block])
+            moments = sites.at(block, *linear_and_quadratic(Phi, *ep))
+            yield Phi, moments.third, moments.third_squared
 
     return third_cumulants(rows, V, blocks)
 
