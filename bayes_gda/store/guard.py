@@ -30,7 +30,7 @@ _DECODED = {"scale_factor", "add_offset", "missing_value", "units", "calendar", 
 # Bytes by which HDF5 refers to a text of any length: its length, the address of its heap, its number there.
 _TEXT_ENTRY = 16
 
-# A heap: its signature and version, three bytes and its size; then objects, each a number (2 bytes), 6 more and its size.
+# A heap: its signature and version, three bytes and its size; then objects: a number (2 bytes), 6 more, its size.
 _HEAP, _HEAD, _ALIGNED = b"GCOL\x01", 16, 8
 
 

@@ -174,7 +174,7 @@ EACH = """
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory and pipes as Linux has them")
 def test_structures_that_save_never_writes_are_refused(wholes, tmp_path):
-    """18 kinds of structures, a heap without end and 4 paths, in 500 MB and a few seconds each; none opens another file."""
+    """18 kinds of structures, a heap without end and 4 paths, in 500 MB and seconds each; none opens another file."""
     whole, paths = wholes["lda"], []
     pipe, other = tmp_path / "pipe", tmp_path / "other"
     os.mkfifo(pipe)  # to open it would be to hang

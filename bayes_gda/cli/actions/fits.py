@@ -55,7 +55,7 @@ def make_estimator(name: str, K: int, fit_options: FitOptions) -> BayesianClassi
 
     Parameters
     ----------
-    name, how
+    name, fit_options
         As in `fit_model`.
     K
         Number of classes.

@@ -66,7 +66,7 @@ def fit_table(name: str, source: str, options: TableOptions, fit_options: FitOpt
         Name of a family.
     source
         A file or a folder of Parquet files; with a cluster as its workers see it.
-    options, how
+    options, fit_options
         How to read the table, and how to fit.
     cluster
         Address of the scheduler of a Dask cluster; None reads here.
