@@ -6,7 +6,7 @@ BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc verdict report gallery docs clean
+.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc verdict mutants report gallery docs clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -61,6 +61,10 @@ verdict: $(STAMP) ## How often verdicts are wrong, on random regressions with a 
 
 proof: sbc ## The same, with coverage, calibration on real data and learning curves (resumable)
 	PYTHONPATH=tests $(BIN)/python -m proof.calibration
+
+mutants: $(STAMP) ## Put small faults into the numerical core and see whether a test fails: .mutants (resumable)
+	PYTHONPATH=tests $(BIN)/python -m mutants --part 2/2 & PYTHONPATH=tests $(BIN)/python -m mutants --part 1/2; wait
+	PYTHONPATH=tests $(BIN)/python -m mutants --page
 
 report: $(STAMP) ## Write the example report, reports/pima/index.html
 	$(BIN)/bayes-gda report example:pima --out reports/pima

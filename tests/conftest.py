@@ -1,9 +1,11 @@
 """Settings that must stand before NumPy and PyTensor are imported, and which tests share a process."""
 
 import os
+import random
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Two test processes share two cores: BLAS threads on top of them spin and wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -13,6 +15,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["PYTENSOR_FLAGS"] = "blas__ldflags=,mode=FAST_COMPILE"
 
 HERE = Path(__file__).parent
+
+# Hypothesis would fail a test that takes .2 s, which on a busy machine any may.
+settings.register_profile("ours", deadline=None)
+settings.load_profile("ours")
 
 # Files whose tests share something that is dear to make, and so run in one process. Paths, because several folders have
 # a file of the same name.
@@ -29,3 +35,23 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(HERE) and (group := TOGETHER.get(item.path.relative_to(HERE).as_posix())):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--global-seed",
+        metavar="N",
+        help="set the global random states of Python and NumPy to N before every test, or each time to another number "
+        "if N is `random`; no result may depend on them",
+    )
+
+
+@pytest.fixture(autouse=True)
+def _global_seed(request):
+    if (given := request.config.getoption("--global-seed")) is None:
+        return
+    import numpy as np
+
+    seed = random.SystemRandom().randrange(2**32) if given == "random" else int(given)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002, the point is the old global state

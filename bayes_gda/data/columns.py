@@ -134,7 +134,7 @@ def _parse_text(name: str, labels: Labels) -> RawColumn:
         return RawColumn(name, "categorical", labels, missing)
     row = int(np.argmin(is_number | missing))
     raise DataError(
-        f"Column {name!r} is numeric in {numeric} of {total} rows, but row {row + 1} holds {labels[row]!r}. "
+        f"Column {name!r} is numeric in {numeric} of {total} rows, but row {row + 1} holds {labels[row]!r:.60}. "
         f"Correct it, leave the cell empty if the value is missing, or pass categorical=[{name!r}]."
     )
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 import zlib
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.validate import check_distinct, near_misses
@@ -31,6 +32,9 @@ _KINDS = {
     ".jsonl": None,
     ".ndjson": None,
 }
+
+# Bytes of a row beyond which a text is no table: a million numbers have 20 MB.
+LONGEST_LINE = 50_000_000
 
 
 def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
@@ -85,21 +89,34 @@ def _check_size(path: Path, kind: str) -> None:
             sizes = [about.row_group(i).total_byte_size for i in range(about.num_row_groups)]
             # Equal values are stored once, whatever their number; in memory each takes at least a pointer.
             size = max(8.0 * about.num_rows * about.num_columns, float(sum(sizes)))
+    elif kind == ".xlsx" and zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as parts:
+            size = float(sum(part.file_size for part in parts.infolist()))
     elif kind.endswith(".gz"):
-        size = float(_unpacked_size(path))
+        with gzip.open(path) as file:
+            size = float(_text_size(file, path.name))
     else:
         size = float(path.stat().st_size)
+        if size > LONGEST_LINE and kind not in (".xlsx", ".feather"):
+            with open(path, "rb") as text:
+                _text_size(text, path.name)
     # As Arrow and as pandas, or as text and as columns.
     require_memory(3 * size, f"The table in {path.name!r}", "Fit it by its path, in batches, or use fewer columns.")
 
 
-def _unpacked_size(path: Path) -> int:
-    """Return the length of a compressed text, as far as it matters: until it is too long."""
+def _text_size(file: IO[bytes] | gzip.GzipFile, name: str) -> int:
+    """Return the length of a text, as far as it matters: until it is too long. Raises if a line is."""
     free = free_memory()
-    most, total = (FREELY if free is None else int(free)), 0
-    with gzip.open(path) as file:
-        while total <= most and (piece := file.read(1 << 20)):
-            total += len(piece)
+    most, total, line = (FREELY if free is None else int(free)), 0, 0
+    while total <= most and (piece := file.read(1 << 20)):
+        total += len(piece)
+        end = piece.rfind(b"\n")
+        line = len(piece) - end - 1 if end >= 0 else line + len(piece)
+        if line > LONGEST_LINE:
+            raise DataError(
+                f"A line of {name!r} has more than {LONGEST_LINE // 10**6} MB, which no row of a table has. Check that "
+                "quotation marks are closed and that lines end."
+            )
     return total
 
 

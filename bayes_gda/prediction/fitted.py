@@ -11,7 +11,7 @@ else follows from these, and a model that has closed forms overrides what they m
 rows: memory beside the answer does not grow with n.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # Batches of draws whose means tell the error of the mean of all. 50 of them know a standard error to 10 %; of 4000
 # draws each has 80, so that chains whose draws are correlated over 10 of them have their error understated by 6 %.
 BATCHES = 50
+# Numbers of all draws of the parameters together, beyond which they are not made at once: 400 MB, and as many again for
+# each of their factors; and of those that are made at a time.
+MOST_NUMBERS, CHUNK_NUMBERS = 50_000_000, 10_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +62,31 @@ class EntropySplit:
         # Jensen makes the difference ≥ 0; where s² is tiny rounding and quadrature leave about −1e-9, which means 0.
         aleatoric = np.minimum(aleatoric, total)
         return cls(total, aleatoric, total - aleatoric)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowDraws:
+    """Draws of what single rows need of the parameters, where draws of all of these would be large.
+
+    Those of one row are what draws of θ would make of it; those of several rows are not of the same θ.
+
+    Parameters
+    ----------
+    log_pi
+        (S, K) log class shares.
+    log_density
+        From rows (n, d) to log p(x | y=k, θ_s) (S, n, K).
+    """
+
+    log_pi: Floats
+    log_density: Callable[[Floats], Floats]
+
+    def probability_draws(self, X: Floats, class_prior: ArrayLike | None = None) -> tuple[Floats, Floats | None]:
+        """Return p(y=k | x, θ_s) (S, n, K) and weights ∝ p(x | θ_s) (S, n), as `FittedModel.probability_draws` does."""
+        terms, K = self.log_density(X), self.log_pi.shape[1]
+        if class_prior is None:
+            return generative_draws(terms + self.log_pi[:, None])
+        return generative_draws(terms + log_share_ratio(np.full(K, 1 / K), class_prior, K))
 
 
 class FittedModel:
@@ -178,6 +206,10 @@ class FittedModel:
         """Return a fast function from complete rows (n, d) to log p(y=k | x, θ_s)/p(y=0 | x, θ_s) (n, K−1, size)."""
         return None
 
+    def row_draws(self, size: int, random_seed: Seed = None) -> RowDraws | None:
+        """Return draws that are right for each row by itself, without drawing all parameters; None without a form."""
+        return None
+
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:
         """Return the central credible intervals (n, K, 2) of p(y=k | x, θ), or None."""
         return None
@@ -203,6 +235,20 @@ def in_batches(S: int, log_mean: Callable[[slice], Floats]) -> tuple[Floats, Flo
     B = max(1, min(BATCHES, S // 2))  # a batch has two draws at least
     edges = np.linspace(0, S, B + 1).round().astype(int)
     return np.stack([log_mean(slice(a, b)) for a, b in pairwise(edges.tolist())]), np.diff(edges) / S
+
+
+def numbers_of_draw(model: FittedModel) -> int:
+    """Return how many numbers one draw of the parameters has: 250 000 for a covariance of 500 features."""
+    return sum(x.size for x in model.draw_variables(1, random_seed=0).values())
+
+
+def in_chunks(model: FittedModel, size: int, rng: np.random.Generator) -> Iterator[dict[str, Floats]]:
+    """Yield `size` draws of the parameters: all at once, or some at a time where they are large and not there yet."""
+    step = max(size, 1)
+    if not model.averages_draws and (numbers := numbers_of_draw(model)) * size > MOST_NUMBERS:
+        step = max(1, CHUNK_NUMBERS // numbers)
+    for at in range(0, max(size, 1), step):
+        yield model.draw_variables(min(step, size - at), random_seed=rng)
 
 
 def choose_draws(available: int, size: int, random_seed: Seed) -> NDArray[np.intp] | slice:

@@ -17,16 +17,13 @@ from bayes_gda.data.gaps import has_gaps
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import PARTS, WIDE_ELEMENTS, in_threads, one_blas_thread, wide_blocks
 from bayes_gda.prediction.decisions import Decisions, decide, decide_with_draws
-from bayes_gda.prediction.fitted import EntropySplit, FittedModel
+from bayes_gda.prediction.fitted import MOST_NUMBERS, EntropySplit, FittedModel, in_chunks, numbers_of_draw
 from bayes_gda.prediction.shift import ClassPriorEstimate, add_training_error, estimate_class_prior, old_weights
 from bayes_gda.priors import Seed
 
 # Draws, and rows, behind what training adds to the errors of class shares: a standard deviation from 400 draws has an
 # error of 4 %, and means over 2000 rows stand for those over more; fewer where classes are many, for the memory.
 SHARE_DRAWS, SHARE_ROWS = 400, 2000
-# Numbers of all draws of the parameters together, beyond which they are made a few at a time: 400 MB, and as many again
-# for each of their factors. Then 400 will do: 20 beyond each end of a 90 % interval.
-MOST_NUMBERS, CHUNK_NUMBERS, FEWEST_DRAWS = 50_000_000, 10_000_000, 400
 
 
 def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_seed: Seed = None) -> Floats:
@@ -40,10 +37,7 @@ def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_se
         return closed
     out = np.empty((len(X), model.K, 2))
     ends = [(1 - prob) / 2, (1 + prob) / 2]
-    if (chunks := _few_at_a_time(model, size, random_seed)) is not None:
-        P = np.concatenate([model.probability_draws(chunk, X)[0] for chunk in chunks])
-        return np.moveaxis(np.quantile(P, ends, axis=0), 0, -1)
-    if not has_gaps(X) and (odds := model.log_odds(size, random_seed)) is not None:
+    if not _are_large(model, size) and not has_gaps(X) and (odds := model.log_odds(size, random_seed)) is not None:
 
         def fill(rows: slice) -> None:
             out[rows] = _odds_interval(odds(X[rows]), ends)
@@ -58,19 +52,9 @@ def interval(model: FittedModel, X: Floats, *, prob: float, size: int, random_se
     return out
 
 
-def _few_at_a_time(model: FittedModel, size: int, random_seed: Seed) -> Iterator[dict[str, Floats]] | None:
-    """Return draws of a posterior whose draws are large (covariances of 500 features), a few at a time; else None.
-
-    There are then no more of them than are needed for the ends of an interval.
-    """
-    if model.averages_draws:  # they are there already
-        return None
-    numbers = sum(x.size for x in model.draw_variables(1, random_seed=0).values())
-    if numbers * size <= MOST_NUMBERS:
-        return None
-    count, step = max(FEWEST_DRAWS, MOST_NUMBERS // numbers), max(1, CHUNK_NUMBERS // numbers)
-    rng = np.random.default_rng(random_seed)
-    return (model.draw_variables(min(step, count - at), random_seed=rng) for at in range(0, count, step))
+def _are_large(model: FittedModel, size: int) -> bool:
+    """Whether draws of the parameters, which are not there yet, would take much memory: covariances of 500 features."""
+    return not model.averages_draws and numbers_of_draw(model) * size > MOST_NUMBERS
 
 
 def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:
@@ -173,15 +157,20 @@ def class_prior(
     """
     old, log_p, rng = model.class_shares, model.log_probabilities(X), np.random.default_rng(random_seed)
     known, P = estimate_class_prior(log_p, old), np.exp(log_p)
-    variables = model.draw_variables(SHARE_DRAWS, random_seed=rng)
-    if "pi" not in variables and np.isnan(trained):
-        nothing = np.full((model.K, model.K), np.nan)
-        return replace(known, standard_error=nothing[0], covariance=nothing, p_value=np.nan)
     count = min(len(X), SHARE_ROWS, max(200, WIDE_ELEMENTS // (SHARE_DRAWS * model.K)))
     rows = np.linspace(0, len(X) - 1, count).round().astype(np.intp)
-    draws, _ = model.probability_draws(variables, X[rows])
-    shares = variables.get("pi")
-    if shares is None:
+    chunks = [
+        (model.probability_draws(variables, X[rows])[0], variables.get("pi"))
+        for variables in in_chunks(model, SHARE_DRAWS, rng)
+    ]
+    draws = np.concatenate([part for part, _ in chunks])
+    own = [part for _, part in chunks if part is not None]
+    if not own and np.isnan(trained):
+        nothing = np.full((model.K, model.K), np.nan)
+        return replace(known, standard_error=nothing[0], covariance=nothing, p_value=np.nan)
+    if own:
+        shares = np.concatenate(own)
+    else:
         weight, mean = old_weights(P[rows], old, known.prior), draws.mean(axis=0)
         centred = mean - weight @ mean
         noise = rng.standard_normal((SHARE_DRAWS, len(rows))) @ (centred * np.sqrt(weight / trained)[:, None])
@@ -194,6 +183,11 @@ def _draws(
     model: FittedModel, X: Floats, size: int, random_seed: Seed, class_prior: ArrayLike | None = None
 ) -> Iterator[tuple[slice, Floats, Floats | None]]:
     """Yield blocks of rows with draws of their probabilities; the same draws of the parameters serve all blocks."""
+    blocks = wide_blocks(len(X), size * model.K)
+    if _are_large(model, size) and (single := model.row_draws(size, random_seed)) is not None:
+        for rows in blocks:
+            yield rows, *single.probability_draws(X[rows], class_prior)
+        return
     variables = model.draw_variables(size, random_seed=random_seed)
-    for rows in wide_blocks(len(X), size * model.K):
+    for rows in blocks:
         yield rows, *model.probability_draws(variables, X[rows], class_prior)

@@ -21,12 +21,17 @@ from bayes_gda.errors import StoreError
 from bayes_gda.families.gaussian.continuum import Continuum, Grid, fit_continuum
 from bayes_gda.families.gaussian.densities import BartlettBlock, ClassBlock, NaiveBlock
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.families.gaussian.gaps.predictive import Source, log_joint_observed, log_joint_observed_per_draw
+from bayes_gda.families.gaussian.gaps.predictive import (
+    Source,
+    log_density_observed_of_single_rows,
+    log_joint_observed,
+    log_joint_observed_per_draw,
+)
 from bayes_gda.families.gaussian.lkj import CholeskyBlock, ScalesBlock
 from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw, log_odds_of_draws
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import Block, Parts
-from bayes_gda.prediction.fitted import FittedModel, check_source, choose_draws, in_batches
+from bayes_gda.prediction.fitted import FittedModel, RowDraws, check_source, choose_draws, in_batches, in_chunks
 from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.prediction.shift import reweigh
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Seed
@@ -88,10 +93,32 @@ class GenerativeClassifier(FittedModel):
             _odds[self] = (size, random_seed), odds
         return odds
 
+    def row_draws(self, size: int, random_seed: Seed = None) -> RowDraws | None:
+        """Return draws that are right for each row by itself: of exact posteriors; None for stored draws."""
+        if self.averages_draws:
+            return None
+        rng = np.random.default_rng(random_seed)
+        log_pi = np.log(rng.dirichlet(self.alpha + self.moments.count, size=size))
+        cells, seed = self._cells(size, rng), int(rng.integers(2**63))
+
+        def log_density(X: Floats) -> Floats:
+            parts = [
+                log_density_observed_of_single_rows(exact, X, count, seed + i) for i, (exact, count) in enumerate(cells)
+            ]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+        return RowDraws(log_pi, log_density)
+
+    def _cells(self, size: int, rng: np.random.Generator) -> list[tuple[NIWPosterior | NIGPosterior, int]]:
+        """Return the exact posteriors of which draws are taken, and how many of each."""
+        raise NotImplementedError
+
     def sample(self, size: int, *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:
         """Draw new rows (size, d) and their class codes (size,) from the posterior predictive."""
         rng = np.random.default_rng(random_seed)
-        return draw_rows(self.draw_variables(size, random_seed=rng), random_seed=rng)
+        parts = [draw_rows(chunk, random_seed=rng) for chunk in in_chunks(self, size, rng)]
+        X, y = zip(*parts, strict=True)
+        return np.concatenate(X), np.concatenate(y)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,6 +202,10 @@ class GaussianClassifier(GenerativeClassifier):
         assert self.draws is not None
         chosen = choose_draws(len(self.draws["pi"]), size, random_seed)
         return {name: value[chosen] for name, value in self.draws.items()}
+
+    def _cells(self, size: int, rng: np.random.Generator) -> list[tuple[NIWPosterior | NIGPosterior, int]]:
+        assert self.posterior is not None
+        return [(self.posterior, size)]
 
     def variables_of(self, W: Floats) -> dict[str, Floats]:
         """Return `pi`, `mu` and `Sigma` or `sigma2` (S, …) at unconstrained coordinates (S, dim)."""
@@ -324,6 +355,10 @@ class AveragedClassifier(GenerativeClassifier):
     def draw_variables(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `pi` (size, K), `mu` (size, K, d) and `Sigma` (size, K, d, d), each from a model drawn by its weight."""
         return self.continuum.draw(size, random_seed=random_seed)
+
+    def _cells(self, size: int, rng: np.random.Generator) -> list[tuple[NIWPosterior | NIGPosterior, int]]:
+        counts = rng.multinomial(size, self.continuum.weight)
+        return [(exact, int(count)) for exact, count in zip(self.continuum.posteriors, counts, strict=True) if count]
 
     def leave_one_out(self, X: Floats, y: NDArray[np.intp]) -> tuple[Floats, Floats] | None:
         """Return log p(x_i, y=k | D₋ᵢ) and log p(x_i, y=k | D) (n, K)."""

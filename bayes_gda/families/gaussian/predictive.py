@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.linalg import for_blocks, one_blas_thread, wide_blocks
+from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
+from bayes_gda.linalg import for_blocks, one_blas_thread, solve_triangular, wide_blocks
 from bayes_gda.priors import Seed
 
 # Numbers in the matrix that turns rows into log odds of all draws: 160 MB.
@@ -165,6 +166,67 @@ def log_joint_of_draws(draws: Mapping[str, Floats], X: Floats) -> Floats:
         with np.errstate(divide="ignore"):
             total = np.logaddexp(total, np.log(part.sum(axis=0)) + top)
     return total - np.log(S)
+
+
+def log_density_of_single_rows(
+    posterior: NIWPosterior | NIGPosterior, X: Floats, size: int, *, random_seed: Seed = None
+) -> Floats:
+    """Draw log p(x | y=k, θ_s) (S, n, K) for each row by itself, without a covariance of all features.
+
+    A row sees of P = Σ⁻¹ ~ W(ν, Ψ⁻¹) only what lies in the space of x and the class means. With Ψ = CCᵀ let U be an
+    orthonormal basis of C⁻¹(m_k − m_0) and C⁻¹(x − m_0), r vectors at most K, and P = C⁻ᵀWC⁻¹, so that W ~ W_d(ν, I):
+
+        UᵀWU ~ W_r(ν, I),    |W| = |UᵀWU| ∏_{j=r}^{d−1} χ²(ν − j),    μ_k = m_k + Σ^{½}ε_k/√κ_k
+
+    and of ε_k there are r coordinates beside a squared length χ²(d − r). So the draws are those of a posterior of r
+    features, whatever d is. All rows have the same ones: each row's draws are independent and exact, but those of two
+    rows together are not draws of one θ.
+
+    Parameters
+    ----------
+    posterior
+        Exact posterior; that of the naive model has no covariances, and is drawn as it is.
+    X
+        (n, d) complete rows.
+    size
+        S, the number of draws.
+    """
+    rng = np.random.default_rng(random_seed)
+    if isinstance(posterior, NIGPosterior):
+        draws = posterior.draw(size, random_seed=rng)
+        return log_joint_per_draw(draws | {"pi": np.ones_like(draws["pi"])}, X)
+    K = len(posterior.m)
+    groups = [slice(0, K)] if posterior.shared else [slice(k, k + 1) for k in range(K)]
+    parts = [_group_of_single_rows(posterior, g, some, X, size, rng) for g, some in enumerate(groups)]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
+
+
+def _group_of_single_rows(
+    posterior: NIWPosterior, g: int, some: slice, X: Floats, size: int, rng: np.random.Generator
+) -> Floats:
+    """Return `log_density_of_single_rows` of the classes that share Ψ_g."""
+    m, kappa, nu = posterior.m[some], posterior.kappa[some], posterior.nu[g : g + 1]
+    K, d = m.shape
+    C = np.linalg.cholesky(posterior.Psi[g])
+    z = solve_triangular(C, (X - m[0]).T)  # (d, n)
+    means = solve_triangular(C, (m - m[0]).T)  # (d, K)
+    U = np.linalg.qr(means[:, 1:])[0]  # (d, min(d, K − 1)); what equal means leave arbitrary does not matter
+    inside = U.T @ z
+    # One more direction, in which the row leaves the space of the means; none if that is the whole space.
+    outside = [np.linalg.norm(z - U @ inside, axis=0)] if U.shape[1] < d else []
+    rows = np.vstack([inside, *outside]).T  # (n, r)
+    r = rows.shape[1]
+    centers = np.zeros((K, r))
+    centers[:, : U.shape[1]] = (U.T @ means).T
+    small = NIWPosterior(centers, kappa, np.eye(r)[None], nu, np.ones(K), np.nan)
+    draws = small.draw(size, random_seed=rng)
+    out = log_joint_per_draw(draws | {"pi": np.ones((size, K))}, rows)
+    if r < d:
+        log_det = np.log(rng.chisquare(nu - np.arange(r, d), size=(size, d - r))).sum(axis=1)
+        lengths = rng.chisquare(d - r, size=(size, K)) / kappa
+        out += (0.5 * log_det[:, None] - 0.5 * lengths - 0.5 * (d - r) * np.log(2 * np.pi))[:, None]
+    out -= np.log(np.diagonal(C)).sum()  # ½ log|Ψ|
+    return out
 
 
 def draw_rows(draws: Mapping[str, Floats], *, random_seed: Seed = None) -> tuple[Floats, NDArray[np.intp]]:

@@ -2,13 +2,20 @@
 
 import numpy as np
 import pytest
-from scipy.stats import multivariate_normal
+from scipy.special import digamma, logsumexp
+from scipy.stats import ks_2samp, multivariate_normal
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.families.gaussian import predictive
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
-from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw, log_odds_of_draws
+from bayes_gda.families.gaussian.predictive import (
+    draw_rows,
+    log_density_of_single_rows,
+    log_joint_of_draws,
+    log_joint_per_draw,
+    log_odds_of_draws,
+)
 from bayes_gda.prediction.normalised import log_class_probabilities
 from bayes_gda.priors import NIG, NIW
 
@@ -100,3 +107,48 @@ def test_rows_drawn_from_a_posterior_have_its_moments(build, kind):
     scale = np.sqrt(np.diagonal(expected, axis1=1, axis2=2))
     error = (new.scatter / new.count[:, None, None] - expected) / scale[:, :, None] / scale[:, None, :]
     assert np.abs(error).max() < 0.05
+
+
+# Fewer classes than features, as many, more, and a single feature: the space of the means is a part or the whole.
+SHAPES = [(2, 4), (3, 3), (4, 2), (2, 1)]
+
+
+@pytest.mark.parametrize("build", [lda_posterior, qda_posterior])
+@pytest.mark.parametrize(("K", "d"), SHAPES)
+def test_single_rows_have_the_draws_of_whole_covariances(build, K, d):
+    """Mean log density in closed form, mean density Student-t, and the distribution of the log odds that of draws of θ.
+
+    E log N(x | μ_k, Σ) = −½[d log 2π + log|Ψ| − Σ_j ψ((ν − j)/2) − d log 2 + ν (x − m)ᵀΨ⁻¹(x − m) + d/κ], j = 0…d−1.
+    """
+    rng = np.random.default_rng(5)
+    y = np.arange(60) % K
+    X = rng.standard_normal((60, d)) @ (np.eye(d) + 0.3) + 0.5 * y[:, None]
+    moments = Moments.from_arrays(X, y, K)
+    exact = build(moments, NIW.default(moments))
+    S, rows = 20_000, X[:2]
+    found = log_density_of_single_rows(exact, rows, S, random_seed=1)
+    assert found.shape == (S, 2, K)
+    for k in range(K):
+        Psi, nu = exact.Psi[0 if exact.shared else k], exact.nu[0 if exact.shared else k]
+        delta = rows - exact.m[k]
+        q = np.einsum("nd,nd->n", delta, np.linalg.solve(Psi, delta.T).T)
+        log_det = np.linalg.slogdet(Psi)[1] - digamma((nu - np.arange(d)) / 2).sum() - d * np.log(2)
+        expected = -0.5 * (d * np.log(2 * np.pi) + log_det + nu * q + d / exact.kappa[k])
+        error = found[..., k].std(axis=0) / np.sqrt(S)
+        assert (np.abs(found[..., k].mean(axis=0) - expected) < 4 * error).all()
+    student = exact.log_joint(rows) - np.log(exact.alpha / exact.alpha.sum())
+    np.testing.assert_allclose(logsumexp(found, axis=0) - np.log(S), student, atol=0.06)
+    whole = exact.draw(S, random_seed=2)
+    whole = log_joint_per_draw(whole | {"pi": np.ones((S, K))}, rows)
+    for k in range(1, K):
+        odds = [part[:, 1, k] - part[:, 1, 0] for part in (found, whole)]
+        assert ks_2samp(*odds).pvalue > 0.001
+
+
+def test_draws_of_a_row_do_not_depend_on_the_other_rows():
+    data = load_example("iris")
+    moments = Moments.from_arrays(data.X, data.y, data.K)
+    exact = lda_posterior(moments, NIW.default(moments))
+    together = log_density_of_single_rows(exact, data.X[:9], 20, random_seed=1)
+    alone = log_density_of_single_rows(exact, data.X[4:5], 20, random_seed=1)
+    np.testing.assert_allclose(together[:, 4:5], alone, rtol=1e-10)

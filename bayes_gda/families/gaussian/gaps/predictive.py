@@ -28,7 +28,7 @@ from bayes_gda.checks import Floats, finite
 from bayes_gda.data.gaps import Mask, check_gapped, find_patterns
 from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.families.gaussian.predictive import log_joint_of_draws, log_joint_per_draw
+from bayes_gda.families.gaussian.predictive import log_density_of_single_rows, log_joint_of_draws, log_joint_per_draw
 from bayes_gda.linalg import wide_blocks
 
 # An exact posterior, or draws: `pi` (S, K), `mu` (S, K, d) and `Sigma` (S, [K,] d, d) or `sigma2` (S, K, d).
@@ -102,6 +102,21 @@ def log_joint_observed_per_draw(draws: Mapping[str, Floats], X: ArrayLike) -> Fl
             out[:, rows] = log_joint_per_draw(part, X[np.ix_(rows, observed)])
         else:
             out[:, rows] = np.log(draws["pi"])[:, None]
+    return out
+
+
+def log_density_observed_of_single_rows(
+    posterior: NIWPosterior | NIGPosterior, X: ArrayLike, size: int, random_seed: int
+) -> Floats:
+    """Draw log p(x_observed | y=k, θ_s) (S, n, K) for each row by itself; it does not depend on the other rows."""
+    X = check_source(posterior, X)
+    out = np.zeros((size, len(X), number_of_classes(posterior)))  # log 1 where nothing is observed
+    for observed, rows in find_patterns(X):
+        if observed.any():
+            part = posterior if observed.all() else marginal(posterior, observed)
+            assert not isinstance(part, Mapping)
+            seen = X[np.ix_(rows, observed)]
+            out[:, rows] = log_density_of_single_rows(part, seen, size, random_seed=random_seed)
     return out
 
 

@@ -1,0 +1,210 @@
+"""Put small faults into the numerical core, one at a time, and see whether a test fails: `make mutants`.
+
+Which tests touch which line is found out first, so that a fault meets only the tests that can see it, the quickest
+first. The sample is always the same, and larger ones contain smaller ones. What is done is kept in `.mutants`, by the
+text of the fault and of its module and tests: a run may be stopped and taken up again, and what has not changed is not
+tried again. In the end `.mutants/mutants.json` and `.mutants/mutants.md` say which survived; `survivors.toml`, beside
+this file, says of some of them why they may.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+from rich.console import Console
+
+from mutants.named import NAMED, Named
+from mutants.operators import Mutant, find_mutants, mutate
+from mutants.running import ROOT, import_libraries, in_child, run_tests
+from mutants.subjects import SUBJECTS
+
+say = Console().print
+FOLDER = ROOT / ".mutants"
+REASONS = Path(__file__).with_name("survivors.toml")
+# A fault may make its tests that many times as slow, and some seconds for the imports, before they are ended.
+SLOWER, START = 6.0, 30.0
+# Seconds for the tests of a fault that is listed by hand, and for those of a module without a fault.
+LONGEST = 1200.0
+
+
+def main() -> None:
+    """Run what is asked for, and write the tables."""
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("modules", nargs="*", help="parts of paths of modules; all by default")
+    parser.add_argument("--share", type=float, default=0.12, help="of all faults that are tried (default .12)")
+    parser.add_argument("--minutes", type=float, default=55, help="stop after these (default 55)")
+    parser.add_argument("--part", default="1/1", help="i/n: the i-th of n runs side by side")
+    parser.add_argument("--page", action="store_true", help="only write the tables of what is done")
+    args = parser.parse_args()
+    end = time.monotonic() + 60 * args.minutes
+    FOLDER.mkdir(exist_ok=True)
+    chosen = [m for m in SUBJECTS if not args.modules or any(part in m for part in args.modules)]
+    i, n = map(int, args.part.split("/"))
+    if not args.page:
+        import_libraries()
+        if i == 1:
+            try_named([named for named in NAMED if named.module in chosen or not args.modules], end)
+        for module in chosen[i - 1 :: n]:
+            if time.monotonic() > end:
+                say("The time is up; run it again to go on.")
+                break
+            try_module(module, args.share, end)
+    write_page()
+
+
+def try_named(faults: list[Named], end: float) -> None:
+    """Try the faults that are listed by hand, where they or their tests have changed."""
+    file = FOLDER / "by-hand.json"
+    kept = json.loads(file.read_text()) if file.exists() else {"results": {}, "states": {}}
+    for fault in faults:
+        source = (ROOT / fault.module).read_text(encoding="utf-8")
+        state = _state(fault.tests, source)
+        if kept["states"].get(fault.name) == state or time.monotonic() > end:
+            continue
+        if fault.before not in source:
+            say(f"{fault.name}: the line is no more")
+            continue
+        tree = ast.parse(source.replace(fault.before, fault.after))
+        log = FOLDER / f"log-{os.getpid()}"
+        how, seconds = in_child(lambda f=fault, t=tree: run_tests([*f.tests], fault=(f.module, t)), log, LONGEST)
+        line = source[: source.index(fault.before)].count("\n") + 1
+        kept["results"][fault.name] = {"how": _ending(how), "line": line, "seconds": round(seconds, 1)}
+        kept["states"][fault.name] = state
+        file.write_text(json.dumps(kept))
+        say(f"{fault.name}: {_ending(how)}")
+
+
+def try_module(module: str, share: float, end: float) -> None:
+    """Try the sample of a module's faults, and keep what came of each."""
+    source = (ROOT / module).read_text(encoding="utf-8")
+    state = _state(SUBJECTS[module], source)
+    sample = [m for m in find_mutants(module, source) if m.lot < share]
+    file = FOLDER / f"{module.replace('/', '-')}.json"
+    kept = json.loads(file.read_text()) if file.exists() else {}
+    if kept.get("state") != state:
+        kept = {"state": state, "tests": _tests_by_line(module), "results": {}}
+    if kept["tests"] is None:
+        say(f"{module}: its tests fail without any fault")
+        return
+    results = kept["results"]
+    for mutant in sample:
+        if mutant.name in results or time.monotonic() > end:
+            continue
+        results[mutant.name] = _try(mutant, source, kept["tests"])
+        file.write_text(json.dumps(kept))
+    file.write_text(json.dumps(kept))
+    died = sum(r["how"] != "survived" for r in results.values())
+    say(f"{module}: {died} of {len(results)} died")
+
+
+def _try(mutant: Mutant, source: str, tests: dict) -> dict:
+    touched = tests["lines"].get(str(mutant.line))
+    # What runs when the module is imported, as constants do, concerns all of its tests.
+    names = sorted(touched or tests["seconds"], key=lambda name: tests["seconds"].get(name, 0.0))
+    limit = START + SLOWER * sum(tests["seconds"].get(name, 1.0) for name in names)
+    fault = (mutant.module, mutate(source, mutant.number))
+    how, seconds = in_child(lambda: run_tests(names, fault=fault), FOLDER / f"log-{os.getpid()}", limit)
+    return {"how": _ending(how), "line": mutant.line, "tests": len(names), "seconds": round(seconds, 1)}
+
+
+def _ending(how: str) -> str:
+    return "survived" if how == "0" else "died" if how in ("1", "2", "4") else how
+
+
+def _tests_by_line(module: str) -> dict | None:
+    """Run a module's tests without a fault; return which touch each line, and their seconds; None if one fails."""
+    stem = FOLDER / f"map-{os.getpid()}"
+    rc, data, out = (stem.with_suffix(end) for end in (".rc", ".coverage", ".json"))
+    rc.write_text(f"[run]\ndata_file = {data}\n")
+    options = (
+        f"--cov-config={rc}",
+        f"--cov={module.removesuffix('.py').replace('/', '.')}",
+        "--cov-context=test",
+        "--cov-report=",
+    )
+    how, _ = in_child(lambda: _map(module, out, data, options), stem.with_suffix(".log"), LONGEST)
+    # A control: the module made from its tree, without a fault, passes as well.
+    whole = (module, ast.parse((ROOT / module).read_text(encoding="utf-8")))
+    if (
+        how != "0"
+        or in_child(lambda: run_tests([*SUBJECTS[module]], fault=whole), stem.with_suffix(".log"), LONGEST)[0] != "0"
+    ):
+        return None
+    tests = json.loads(out.read_text())
+    for path in (rc, data, out):
+        path.unlink(missing_ok=True)
+    return tests
+
+
+def _map(module: str, out: Path, data: Path, options: tuple[str, ...]) -> int:
+    import coverage
+    import pytest
+
+    seconds: dict[str, float] = {}
+
+    class Clock:
+        def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+            seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
+
+    os.chdir(ROOT)
+    quiet = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark")
+    code = int(pytest.main([*quiet, *options, *SUBJECTS[module]], plugins=[Clock()]))
+    kept = coverage.CoverageData(str(data))
+    kept.read()
+    contexts = kept.contexts_by_lineno(str(ROOT / module))
+    lines = {line: sorted({c.split("|")[0] for c in names if c}) for line, names in contexts.items()}
+    out.write_text(json.dumps({"lines": {k: v for k, v in lines.items() if v}, "seconds": seconds}))
+    return code
+
+
+def _state(tests: tuple[str, ...], source: str) -> str:
+    """Return a checksum of a module and its tests."""
+    paths = [ROOT / name for name in tests]
+    files = [f for p in paths for f in (sorted(p.rglob("*.py")) if p.is_dir() else [p])]
+    return hashlib.sha256(b"".join([source.encode(), *(f.read_bytes() for f in files)])).hexdigest()
+
+
+def write_page() -> None:
+    """Write the tables of all that is done."""
+    reasons = {entry["mutant"]: entry["reason"] for entry in tomllib.loads(REASONS.read_text()).get("survivor", [])}
+    rows, survivors, totals = [], [], [0, 0, 0]
+    for module in ("by hand", *SUBJECTS):
+        file = FOLDER / f"{module.replace('/', '-').replace(' ', '-')}.json"
+        if not file.exists():
+            continue
+        results = json.loads(file.read_text())["results"]
+        alive = {name: r for name, r in results.items() if r["how"] == "survived"}
+        excused = sum(name in reasons for name in alive)
+        rows.append((module, len(results), len(results) - len(alive), excused))
+        survivors += [{"mutant": name, "line": r["line"], "reason": reasons.get(name, "")} for name, r in alive.items()]
+        totals = [a + b for a, b in zip(totals, rows[-1][1:], strict=True)]
+    tried, died, excused = totals
+    share = died / max(tried - excused, 1)
+    summary = {"tried": tried, "died": died, "harmless": excused, "share_of_meaningful": share}
+    (FOLDER / "mutants.json").write_text(json.dumps({"summary": summary, "survivors": survivors}, indent=1))
+    lines = [
+        "# Mutants",
+        "",
+        f"{died} of {tried} faults were found out; {excused} survivors are harmless, for the reasons below: "
+        f"{100 * share:.1f} % of those that mean something.",
+        "",
+        "| module | tried | died | harmless survivors |",
+        "|---|---|---|---|",
+        *(f"| {module} | {a} | {b} | {c} |" for module, a, b, c in rows),
+        "",
+        "## Survivors",
+        "",
+        *(f"- `{s['mutant']}` (line {s['line']}): {s['reason'] or '**no reason yet**'}" for s in survivors),
+    ]
+    (FOLDER / "mutants.md").write_text("\n".join(lines) + "\n")
+    say(f"{died} of {tried} died, {excused} harmless; {FOLDER / 'mutants.md'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
