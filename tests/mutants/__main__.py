@@ -17,12 +17,11 @@ import time
 import tomllib
 from pathlib import Path
 
-from rich.console import Console
-
 from mutants.named import NAMED, Named
 from mutants.operators import Mutant, find_mutants, mutate
 from mutants.running import ROOT, import_libraries, in_child, run_tests
 from mutants.subjects import SUBJECTS
+from rich.console import Console
 
 say = Console().print
 FOLDER = ROOT / ".mutants"
