@@ -35,7 +35,9 @@ from bayes_gda.evaluation.reliability import Events, tally
 
 # Forecasts of 0 and 1 are taken as so near to it: an outcome that was impossible then costs 28 in log likelihood.
 NEAREST = 1e-12
-# Different forecasts at most; of more, neighbours are pooled, which moves a forecast by some 1/4000.
+# Different forecasts in the search for the interval; of more, neighbours are pooled, which moves a forecast by some
+# 1/4000. Estimates and test use every forecast: pooling moved a slope's third digit, and unequally for an event and its
+# complement.
 MOST_FORECASTS = 2000
 # Newton steps at most; where the outcomes do not determine α and β the likelihood has reached its bound by then.
 ITERATIONS = 60
@@ -104,18 +106,27 @@ def fit_cox(p: ArrayLike, outcome: ArrayLike, *, prob: float = 0.9) -> CoxFit:
     prob
         Confidence level of the interval for the calibration error.
     """
-    events, prob = _pooled(tally(p, outcome)), inside_unit("prob", prob, hint=" Use 0.9 for 90 %.")
-    x = logit(np.clip(events.forecast, NEAREST, 1 - NEAREST))
-    best, H = _maximise(x, events, 0.0)
-    highest = max(float(_log_likelihood(best, x, events)), float(_log_likelihood(np.array([0.0, 1.0]), x, events)))
-    statistic = max(0.0, 2 * (highest - float(_log_likelihood(np.array([0.0, 1.0]), x, events))))
+    events, prob = tally(p, outcome), inside_unit("prob", prob, hint=" Use 0.9 for 90 %.")
+    best, H, statistic = _estimate(events)
     determined = np.linalg.eigvalsh(H)[0] > LARGEST_ERROR**-2
     error = np.sqrt(np.diag(np.linalg.inv(H))) if determined else np.full(2, np.nan)
     estimate = best if determined else np.full(2, np.nan)
-    limits = _limits(x, events, highest, float(chi2.ppf(prob, 2)), statistic)
+    limits = _limits(_pooled(events), float(chi2.ppf(prob, 2)), statistic)
     (intercept, slope), (intercept_error, slope_error) = estimate.tolist(), error.tolist()
     p_value = float(chi2.sf(statistic, 2))
     return CoxFit(intercept, slope, intercept_error, slope_error, statistic, p_value, *limits, prob)
+
+
+def _log_odds(events: Events) -> Floats:
+    return np.asarray(logit(np.clip(events.forecast, NEAREST, 1 - NEAREST)))
+
+
+def _estimate(events: Events) -> tuple[Floats, Floats, float]:
+    """Return (α, β), the curvature H there, and the likelihood-ratio statistic of (0, 1)."""
+    x = _log_odds(events)
+    best, H = _maximise(x, events, 0.0)
+    gain = float(_log_likelihood(best, x, events)) - float(_log_likelihood(np.array([0.0, 1.0]), x, events))
+    return best, H, max(0.0, 2 * gain)
 
 
 def _pooled(events: Events) -> Events:
@@ -128,8 +139,10 @@ def _pooled(events: Events) -> Events:
     return Events(np.add.reduceat(events.count * events.forecast, starts) / count, count, hits)
 
 
-def _limits(x: Floats, events: Events, highest: float, critical: float, statistic: float) -> tuple[float, float]:
+def _limits(events: Events, critical: float, statistic: float) -> tuple[float, float]:
     """Return the least and the largest error over all (α, β) whose likelihood ratio is at most `critical`."""
+    x = _log_odds(events)
+    highest = float(_log_likelihood(np.array([0.0, 1.0]), x, events)) + _estimate(events)[2] / 2
     center, H = _maximise(x, events, RIDGE)
     root = np.linalg.inv(np.linalg.cholesky(H)).T
     angle = np.linspace(0, 2 * np.pi, RAYS, endpoint=False)

@@ -346,17 +346,17 @@ def _contrast(ground: _Ground, entries: Mapping[str, ModelScore], a: str, b: str
     difference, se = _difference(ground, a, b)
     n = len(ground.rows[a])
     if not np.isfinite(difference):
-        return f"By {ground.name} {b!r} held the true class of a row to be impossible; {a!r} and it cannot be compared."
-    pair = f"the {entries[a].family} model {a!r}", f"the {entries[b].family} {b!r}"
-    gap = f"{difference:.1f} ± {se:.1f}"
+        return f"By {ground.name} {b} gave the true class of a row probability 0; {a} and {b} cannot be compared."
+    pair = f"the {entries[a].family} model {a}", f"the {entries[b].family} model {b}"
+    gap = f"{difference:.1f} (SE {se:.1f})"
     if not told_apart(difference, se):
         why = f"less than {SMALL:g}" if difference < SMALL else f"within noise ({BEYOND:g} standard errors)"
         both = " and ".join(pair)
-        return f"By {ground.name} {both} cannot be told apart: elpd differs by {gap} over {n} rows, {why}."
+        return f"By {ground.name} {both} cannot be distinguished: elpd differs by {gap} over {n} rows, {why}."
     few = f", though below {FEW_ROWS} rows the error is rough" if n < FEW_ROWS else ""
     return (
-        f"By {ground.name} {pair[0]} predicts the class better than {pair[1]}, by {gap} in elpd over {n} rows: beyond "
-        f"noise ({BEYOND:g} standard errors){few}."
+        f"By {ground.name} {pair[0]} predicts the class better than {pair[1]}: its elpd over {n} rows exceeds the "
+        f"other's by {gap}, beyond noise ({BEYOND:g} standard errors){few}."
     )
 
 
@@ -373,8 +373,8 @@ def _warnings(ground: _Ground, entries: Mapping[str, ModelScore]) -> Iterator[st
             )
     if len({entry.evidence.of for entry in entries.values() if entry.evidence is not None}) > 1:
         yield (
-            "Evidences of p(X, y) and of p(y | X), and those that take features for real numbers or for categories, "
-            "are of different data: model probabilities hold among models of the same kind only."
+            "Evidences of p(X, y) and of p(y | X), and those of features as real numbers or as categories, refer to "
+            "different data: model probabilities are comparable among models of the same kind only."
         )
 
 

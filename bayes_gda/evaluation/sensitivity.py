@@ -243,9 +243,9 @@ def _weights_table(scaled: Mapping[str, list[PowerWeights]]) -> "pd.DataFrame":
     """Return k̂ and the effective share of draws for each component and power."""
     import pandas as pd
 
-    lines = {(name, p.alpha): (p.pareto_k, p.ess_fraction) for name, pair in scaled.items() for p in pair}
+    lines = {(name, p.alpha): (p.pareto_k, p.ess_fraction, p.reliable) for name, pair in scaled.items() for p in pair}
     index = pd.MultiIndex.from_tuples(list(lines), names=["component", "alpha"])
-    return pd.DataFrame(list(lines.values()), index=index, columns=["pareto_k", "ess_fraction"])
+    return pd.DataFrame(list(lines.values()), index=index, columns=["pareto_k", "ess_fraction", "reliable"])
 
 
 def _describe_sensitivity(
@@ -263,7 +263,7 @@ def _describe_sensitivity(
                     f"The weights for {name}^{p.alpha:g} are unreliable (k̂ = {p.pareto_k:.2f}, "
                     f"{100 * p.ess_fraction:.0f} % of the draws effective)."
                 )
-                steps.append("Take alphas nearer to 1, such as (0.95, 1.05), or more draws.")
+                steps.append("Sample more draws, or compare with a fit under a second prior.")
     for diagnosis, remedy in (
         (CONFLICT, "Check the prior's location and scale against what is known of these quantities, and the data."),
         (STRONG, "Say why this prior, or report the results under a second one; more data would make it matter less."),

@@ -98,7 +98,7 @@ class Mixture(FusedFamily):
     axis: Floats = field(repr=False, kw_only=True)
 
     name, title, estimator = "mixture", "Mixture discriminant analysis", "BayesianMixture"
-    sentence = "Every class is a mixture of Gaussian clouds; it may have several centres, and the boundaries any shape."
+    sentence = "Each class is a mixture of Gaussians; it may have several centres, and boundaries of any shape."
     formula = ("y ~ Categorical(π)", "x | y = k ~ Σ ω_c N(μ_c, Σ_c) over the components c of class k")
     variables = ("pi", "weight", "component_mu", "component_Sigma")
     stored = (MixtureModel,)
@@ -205,7 +205,7 @@ class SharedMixture(Mixture):
     """The same with one covariance for all components."""
 
     title = "Mixture discriminant analysis, shared covariance"
-    sentence = "Every class is a mixture of Gaussian clouds of the same shape; it may have several centres."
+    sentence = "Each class is a mixture of Gaussians with one covariance matrix; it may have several centres."
     formula = ("y ~ Categorical(π)", "x | y = k ~ Σ ω_c N(μ_c, Σ) over the components c of class k")
     variables = ("pi", "weight", "component_mu", "Sigma")
     covariances = "shared"

@@ -98,3 +98,16 @@ def test_pooling_of_many_forecasts_changes_next_to_nothing(monkeypatch):
     assert (pooled.slope, pooled.lower, pooled.upper) == pytest.approx(
         (whole.slope, whole.lower, whole.upper), abs=2e-3
     )
+
+
+def test_an_event_and_its_complement_have_the_same_calibration_however_many_forecasts_differ():
+    rng = np.random.default_rng(4)
+    p = rng.beta(0.3, 8, 3 * MOST_FORECASTS // 2)  # a rare event: Default of ISLR, 3000 held-out rows
+    z = (rng.random(len(p)) < p).astype(float)
+    event, complement = fit_cox(p, z), fit_cox(1 - p, 1 - z)
+    assert complement.slope == pytest.approx(event.slope, rel=1e-6)
+    assert complement.slope_error == pytest.approx(event.slope_error, rel=1e-6)
+    assert complement.intercept == pytest.approx(-event.intercept, abs=1e-6)
+    assert complement.statistic == pytest.approx(event.statistic, rel=1e-5)
+    theirs = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(logit(np.clip(p, 1e-12, 1))[:, None], z)
+    assert event.slope == pytest.approx(theirs.coef_[0, 0], abs=1e-4)

@@ -73,7 +73,7 @@ def test_the_generative_family_wins_where_it_is_true():
         },
         y=data.y,
     )
-    assert "generative model 'qda' predicts the class better than the discriminative 'logistic'" in (
+    assert "generative model qda predicts the class better than the discriminative model logistic" in (
         result.generative_vs_discriminative
     )
     assert "beyond noise" in result.generative_vs_discriminative
@@ -92,14 +92,14 @@ def test_the_discriminative_family_wins_where_features_are_not_gaussian():
         },
         y=data.y,
     )
-    assert "discriminative model 'logistic' predicts the class better" in result.generative_vs_discriminative
+    assert "discriminative model logistic predicts the class better" in result.generative_vs_discriminative
     assert "beyond noise" in result.generative_vs_discriminative
 
 
 @pytest.mark.parametrize(
     ("gain", "noise", "n", "words"),
     [
-        (0.001, 0.001, 400, "cannot be told apart: elpd differs by 0.4 ± 0.0 over 400 rows, less than 4"),
+        (0.001, 0.001, 400, "cannot be distinguished: elpd differs by 0.4 (SE 0.0) over 400 rows, less than 4"),
         (0.02, 0.4, 400, "within noise"),
         (0.05, 0.01, 400, "beyond noise"),
         (0.1, 0.01, 60, "though below 100 rows the error is rough"),
@@ -114,7 +114,7 @@ def test_words_follow_the_difference(gain, noise, n, words):
     }
     result = compare_scores(entries, y_test=np.zeros(n, dtype=int))
     assert words in result.generative_vs_discriminative
-    assert f"{gain * n:.1f} ± " in result.generative_vs_discriminative
+    assert f"{gain * n:.1f} (SE " in result.generative_vs_discriminative
     row = result.held_out.loc["b"]
     assert row["difference"] == pytest.approx(-gain * n)
     assert row["difference_se"] == pytest.approx(np.sqrt(n) * wave.std(ddof=1))
@@ -126,7 +126,7 @@ def test_the_verdict_stands_where_the_families_meet():
     entries["c"] = ModelScore("generative", loo=loo, held_out=log_P)
     entries["d"] = ModelScore("discriminative", held_out=log_P)
     result = compare_scores(entries, y_test=np.zeros(200, dtype=int))
-    assert result.generative_vs_discriminative.startswith("By held-out rows the generative model 'c'")
+    assert result.generative_vs_discriminative.startswith("By held-out rows the generative model c ")
     assert "Not in this comparison, as not known by held-out rows: 'a', 'b'." in result.sentences
 
 
@@ -236,7 +236,7 @@ def test_an_impossible_truth_is_not_hidden():
         y=np.zeros(20, dtype=int),
     )
     assert result.kfold.loc["b", "elpd"] == -np.inf
-    assert "'b' held the true class of a row to be impossible" in result.generative_vs_discriminative
+    assert "b gave the true class of a row probability 0" in result.generative_vs_discriminative
 
 
 # ── K-fold ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -348,7 +348,7 @@ def test_unreliable_weights_are_said():
     tree = tree_of({"theta": theta}, {"theta": -6 * rng.exponential(size=1000)}, {"y": theta})
     result = prior_sensitivity(tree)
     assert "The weights for prior^0.8 are unreliable" in result.reason
-    assert "Take alphas nearer to 1" in result.next_step
+    assert "Sample more draws" in result.next_step
 
 
 def test_one_line_errors():

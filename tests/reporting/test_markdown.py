@@ -13,7 +13,7 @@ def text(name):
 
 def test_headings_and_conclusions_are_those_of_the_page():
     found, tree = text("pima"), report("pima").numbers
-    for heading in ("Conclusions", "The data", "Performance", "Assumptions", "Decisions", "How to reproduce it"):
+    for heading in ("Conclusions", "The data", "Performance", "Assumptions", "Decisions", "Reproduction"):
         assert f"\n## {heading}\n" in found
     assert "## Explore" not in found  # needs a script
     for line in tree["conclusions"]:

@@ -150,7 +150,7 @@ def _mardia(
         distances[name] = Quantiles(squared, order.mean(axis=0), low, high)
     checks = []
     for what, statistic, own, null in zip(
-        ("symmetric classes", "elliptical classes of normal tails"),
+        ("symmetric classes", "Gaussian tails"),
         ("Mardia's skewness", "Mardia's kurtosis"),
         parts,
         drawn,
@@ -218,7 +218,7 @@ def _independence(rows: Sequence[Floats], names: Sequence[str], note: str, rng: 
         drawn.append((simulated - mean) / spread)
     z = np.array([part.z for part in parts])
     p = float((1 + (np.max(drawn, axis=0) >= z.max()).sum()) / (SIMULATIONS + 1)) if parts else np.nan
-    return Check("independent features", "log-determinant of the correlations", p, tuple(parts), DEPENDENT, note)
+    return Check("independent features", "−(n − 1) log|R|, R the correlations", p, tuple(parts), DEPENDENT, note)
 
 
 def _log_correlation(S: Floats) -> Floats:

@@ -310,7 +310,7 @@ class LDA(Gaussian):
     """Linear discriminant analysis: one covariance for all classes."""
 
     name, title, estimator = "lda", "Linear discriminant analysis", "BayesianLDA"
-    sentence = "Every class is a Gaussian cloud of the same shape; the boundaries are straight."
+    sentence = "Each class is Gaussian, and all share one covariance matrix; the boundaries are linear."
     formula = ("y ~ Categorical(π)", "x | y = k ~ N(μₖ, Σ)")
     variables = ("pi", "mu", "Sigma")
     covariance = "shared"
@@ -320,7 +320,7 @@ class QDA(Gaussian):
     """Quadratic discriminant analysis: each class with a covariance of its own."""
 
     name, title, estimator = "qda", "Quadratic discriminant analysis", "BayesianQDA"
-    sentence = "Every class is a Gaussian cloud of its own shape; the boundaries are curved."
+    sentence = "Each class is Gaussian with a covariance matrix of its own; the boundaries are quadratic."
     formula = ("y ~ Categorical(π)", "x | y = k ~ N(μₖ, Σₖ)")
     variables = ("pi", "mu", "Sigma")
     covariance = "own"
@@ -330,7 +330,7 @@ class Naive(Gaussian):
     """The naive Gaussian classifier: features independent within a class."""
 
     name, title, estimator = "naive", "Naive Gaussian classifier", "BayesianNaiveGaussian"
-    sentence = "Every class is a Gaussian cloud whose features are independent within the class."
+    sentence = "Each class is Gaussian, and its features are independent within the class."
     formula = ("y ~ Categorical(π)", "xⱼ | y = k ~ N(μₖⱼ, σ²ₖⱼ)")
     variables = ("pi", "mu", "sigma2")
     covariance = "diagonal"

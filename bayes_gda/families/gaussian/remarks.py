@@ -28,6 +28,7 @@ def remark_on_binaries(data: Dataset, moments: Moments | None) -> tuple[str, ...
         return ()
     said = f"{', '.join(names[:4])}{' …' if len(names) > 4 else ''}"
     return (
-        f"{len(names)} of {len(two)} features hold 0 and 1 only ({said}), which Gaussian classes take for "
-        "measurements. BayesianNaive (model mixed) models them as yes or no, and categories by their levels.",
+        f"{len(names)} of {len(two)} features {'holds' if len(names) == 1 else 'hold'} 0 and 1 only ({said}), which "
+        "Gaussian classes treat as measurements. BayesianNaive (model mixed) models them as yes or no, and "
+        "categories by their levels.",
     )

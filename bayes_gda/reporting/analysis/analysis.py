@@ -209,9 +209,13 @@ def alike(table: "pd.DataFrame") -> list[str]:
     return [str(name) for i, (name, gap, se) in enumerate(rows) if i == 0 or not told_apart(gap, se)]
 
 
+def class_shares(train: Dataset) -> Floats:
+    """Return forecasts (K,) that do not look at the features; a class without rows is not held impossible."""
+    return np.asarray((train.class_counts + 1) / (train.n + train.K))
+
+
 def _baseline(model: Scorecard, train: Dataset, test: Dataset) -> tuple[float, float, float]:
     """Return the log score of the training rows' class shares, and the model's gain over it with its error."""
-    shares = (train.class_counts + 1) / (train.n + train.K)  # a class without rows is not held impossible
-    constant = log_score_rows(np.tile(shares, (test.n, 1)), test.y)
+    constant = log_score_rows(np.tile(class_shares(train), (test.n, 1)), test.y)
     own = model.log_probabilities[np.arange(test.n), test.y]
     return float(constant.mean()), *paired_difference(own, constant)

@@ -3,23 +3,19 @@
 Each light is a small function of the figures behind it, so that every colour can be reached and tested.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from bayes_gda.evaluation.loo import BEYOND
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.families.base import Family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo, small
 from bayes_gda.reporting.analysis.analysis import Analysis, alike, ranking
-from bayes_gda.reporting.analysis.calibrated import calibrated
+from bayes_gda.reporting.analysis.forecasts import calibrated, doubted, how_good
 from bayes_gda.reporting.analysis.settings import ReportSettings
 from bayes_gda.reporting.analysis.soundness import assumptions_hold, sound_data
-from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, short_name, signed
+from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,9 +23,7 @@ if TYPE_CHECKING:
     from bayes_gda.evaluation.sensitivity import Sensitivity
     from bayes_gda.methods.diagnostics import Diagnosis
 
-FAST = "Is the fast answer right for"
-# A class of which less than half of the rows are found, beyond the noise of their number, is missed.
-MISSED = 0.5
+FAST = "Is Laplace's approximation accurate for"
 
 
 def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
@@ -43,24 +37,24 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
         how_good(analysis),
         assumptions_hold(chosen.assumptions, family.title.lower(), analysis.train.n, settings.command("compare")),
         *approximations(analysis.models, settings),
-        calibrated(chosen.calibration, analysis.test.n, estimator, settings),
+        calibrated(chosen.calibration, analysis.test.n, estimator, settings, analysis.train.n + analysis.test.n),
         sampler({name: m.verdict.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
         prior(analysis.detail.sensitivity, family),
     ]
     return (*conclusions, what_next(conclusions, chosen, settings))
 
 
-# ── Which model, and how good ───────────────────────────────────────────────────────────────────────────────────────
+# ── Which model ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def which_model(analysis: Analysis) -> Conclusion:
     """Name the model that predicts best by leave-one-out, and those that cannot be told from it."""
-    table, chosen = ranking(analysis.comparison), analysis.chosen
+    table, chosen, settings = ranking(analysis.comparison), analysis.chosen, analysis.settings
     n, name = analysis.train.n, f"{chosen.fitted.family.title} ({chosen.name})"
     top, *others = alike(table)
     others = [x for x in (top, *others) if x != chosen.name]
     if len(table) == 1:
-        sentence = f"{name} is the only model that was fitted."
+        sentence = f"{name} is the only model fitted."
     elif not others:
         second: Any = table.iloc[1]
         sentence = (
@@ -69,8 +63,8 @@ def which_model(analysis: Analysis) -> Conclusion:
         )
     else:
         lead = (
-            f"{name} has the fewest parameters of the models that leave-one-out on the {n} training rows cannot tell "
-            "apart"
+            f"{name} has the fewest parameters of the models that leave-one-out on the {n} training rows cannot "
+            "distinguish (elpd within two standard errors of the best)"
         )
         sentence = f"{lead}: {_gaps(table, chosen.name, others)}."
     if analysis.comparison.loo is None:
@@ -79,7 +73,8 @@ def which_model(analysis: Analysis) -> Conclusion:
         return Conclusion("Which model?", "amber", sentence, step)
     loos = {m: analysis.models[m].attempted_loo[0] for m in alike(table)}
     bad = {m: loo.n_bad for m, loo in loos.items() if loo is not None and loo.n_bad}
-    return reliable(sentence, bad, bool(others), chosen.fitted.family.estimator)
+    judged = reliable(sentence, bad, bool(others), chosen.fitted.family.estimator)
+    return doubted(judged, "The comparison", analysis.remarks, settings)
 
 
 def _gaps(table: "pd.DataFrame", chosen: str, others: list[str]) -> str:
@@ -117,8 +112,8 @@ def reliable(sentence: str, bad: Mapping[str, int], several: bool, estimator: st
         return Conclusion(
             topic,
             "amber",
-            f"{sentence} But leave-one-out is unreliable for {sum(bad.values())} rows of {listed_names(list(bad))}.",
-            "Use ten-fold cross-validation in its place, the same for every model that comes into question.",
+            f"{sentence} But leave-one-out is unreliable for {_listed_counts(bad)}.",
+            "Compare these models by ten-fold cross-validation instead, with the same folds for each.",
             "bayes_gda.evaluation.model_comparison.kfold(data, lambda train, X: "
             f"{estimator}().fit(train.X, train.y).predict_log_proba(X), folds=10)",
         )
@@ -127,64 +122,8 @@ def reliable(sentence: str, bad: Mapping[str, int], several: bool, estimator: st
     )
 
 
-def how_good(analysis: Analysis) -> Conclusion:
-    """Say how well the chosen model does on held-out rows, against forecasts by class shares alone."""
-    table = analysis.comparison.held_out
-    assert table is not None
-    row: Any = table.loc[analysis.best]
-    counts = np.bincount(analysis.test.y, minlength=analysis.test.K)
-    k = int(analysis.train.class_counts.argmax())
-    constant, gain, error = analysis.baseline
-    sentence = (
-        f"On {analysis.test.n} held-out rows its accuracy is {percent(row['accuracy'])} (SE "
-        f"{100 * row['accuracy_se']:.1f}); always predicting “{short_name(analysis.test.class_names[k])}” would reach "
-        f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
-        f"shares alone {signed(constant)}: a gain of {signed(gain)} (SE {error:.3f})."
-    )
-    table = analysis.chosen.performance.table
-    missed = [str(name) for name, line in table.iterrows() if line["recall_upper"] < MISSED]
-    if missed:
-        line: Any = table.loc[missed[0]]
-        sentence += (
-            f" But of class “{short_name(missed[0])}” it finds {percent(line['recall'])} only "
-            f"({100 * analysis.chosen.performance.prob:.0f} % interval {percent(line['recall_lower'])} to "
-            f"{percent(line['recall_upper'])}, {line['rows']:.0f} rows)."
-        )
-    conclusion = graded(sentence, gain, error, analysis.chosen.fitted.family.estimator, missed)
-    leaks = [name for remark in analysis.remarks if remark.leak for name in remark.columns]
-    if conclusion.light == "green" and leaks:
-        leak = f"{sentence} These scores may rest on {listed_names([short_name(x) for x in leaks])} alone."
-        drop = analysis.settings.command("report", *(word for name in leaks for word in ("--drop", name)))
-        return replace(
-            conclusion, light="amber", sentence=leak, step="First see whether the data are sound.", call=drop
-        )
-    return conclusion
-
-
-def graded(sentence: str, gain: float, error: float, estimator: str, missed: Sequence[str] = ()) -> Conclusion:
-    """Give the light: the gain over a constant forecast, in its standard errors; amber if classes are missed."""
-    topic = "How good is it?"
-    if np.isfinite(gain) and gain > BEYOND * error and missed:
-        step = "Decide under costs: the most probable class is seldom a rare one, whatever its probability."
-        return Conclusion(topic, "amber", sentence, step, f"{estimator}().fit(X, y).decide(X_new, costs=costs)")
-    if np.isfinite(gain) and gain > BEYOND * error:
-        return Conclusion(topic, "green", f"{sentence} The features tell a good deal more than chance.", "Use it.")
-    better = "BayesianLogisticRegression(features=2).fit(X, y)"
-    if np.isfinite(gain) and gain > -BEYOND * error:
-        return Conclusion(
-            topic,
-            "amber",
-            f"{sentence} That is within noise: the features may say nothing about the class.",
-            "Try features that bear on the class, squares and products among them, or collect more rows.",
-            better,
-        )
-    return Conclusion(
-        topic,
-        "red",
-        f"{sentence} That is worse than not looking at the features at all.",
-        f"Do not use it. {estimator} is misled here: check the split and the columns, or take a richer model.",
-        better,
-    )
+def _listed_counts(rows: Mapping[str, int]) -> str:
+    return listed_names([f"{n} {'row' if n == 1 else 'rows'} of {name}" for name, n in rows.items()])
 
 
 # ── Approximation and sampler ───────────────────────────────────────────────────────────────────────────────────────
@@ -203,13 +142,13 @@ def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) ->
 
 def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclusion:
     single = len(models) == 1
-    sentence = f"{'The posterior is' if single else 'The posteriors are'} exact: nothing is approximated."
+    sentence = f"It is not needed: the {'posterior is' if single else 'posteriors are'} known in closed form."
     if off := {name: m.largest_error("laplace") for name, m in models.items() if "laplace" in m.probabilities}:
         worst = max(off, key=lambda name: off[name][0])
         largest, error = (small(figure) for figure in off[worst])
         rows = f"{len(models[worst].log_probabilities)} held-out rows ({worst}; tolerance {settings.tolerance:g})"
         sentence += f" The largest error of a probability by Laplace's approximation is {largest} ± {error} on {rows}."
-    return Conclusion(_fast(listed_names(list(models))), "green", sentence, "Use the exact answer; it is as fast.")
+    return Conclusion(_fast(listed_names(list(models))), "green", sentence, "This report uses the exact posterior.")
 
 
 def _fast(name: str) -> str:
@@ -232,7 +171,7 @@ def judged(name: str, estimator: str, method: str, trust: Verdict, settings: Rep
     """
     topic, reason = _fast(name), trust.reason
     if trust.verdict == "trusted":
-        return Conclusion(topic, "green", reason, "Use Laplace's approximation: it is enough here.")
+        return Conclusion(topic, "green", reason, "No other method is needed here.")
     used = {
         "mcmc": "This report uses MCMC.",
         "corrected": "This report uses the corrected posterior.",
@@ -240,12 +179,12 @@ def judged(name: str, estimator: str, method: str, trust: Verdict, settings: Rep
         "variational": "This report uses the Gaussian variational approximation.",
     }.get(method, "")
     if trust.verdict == "corrected":
-        step = f"{used} In Python, inference='auto' does the correction by itself."
+        step = f"{used} In Python, inference='auto' makes this correction."
         return Conclusion(topic, "amber", reason, step.strip(), f"{estimator}(inference='auto').fit(X, y)")
     if method == "mcmc":
-        step = f"{used} Do the same for new fits; the fast answer would mislead."
+        step = f"{used} Do the same for new fits."
         return Conclusion(topic, "amber", reason, step, f"{estimator}(inference='mcmc').fit(X, y)")
-    step = "Do not use these probabilities: sample the posterior, by a report without quick."
+    step = "Do not use these probabilities; a report without --quick samples the posterior."
     return Conclusion(topic, "red", reason, step, settings.command("report", "--models", name))
 
 
@@ -291,12 +230,15 @@ def converged(
             return Conclusion(
                 topic,
                 "red",
-                f"MCMC was left out, and {listed_names(unresolved)} cannot do without it.",
-                "Make the report again with MCMC.",
+                f"No MCMC was run in this quick report, but {listed_names(unresolved)} "
+                f"{'needs' if len(unresolved) == 1 else 'need'} it.",
+                "Make the report without --quick.",
                 settings.command("report"),
             )
-        sentence = "MCMC was left out; exact posteriors and checked approximations stand in for it."
-        step, call = "Make a full report to see them confirmed by MCMC.", settings.command("report")
+        sentence = (
+            "No MCMC was run in this quick report: the posteriors are exact, or approximations with checked error."
+        )
+        step, call = "A report without --quick compares them with MCMC.", settings.command("report")
         return Conclusion(topic, "amber" if rough else "green", f"{sentence}{noise}", step, call if rough else "")
     more = ("--draws", str(2 * settings.draws), "--chains", str(max(4, settings.chains)))
     levels: tuple[tuple[str, Light], ...] = (("bad", "red"), ("caution", "amber"))
@@ -304,16 +246,16 @@ def converged(
         hit = {name: value for name, value in verdicts.items() if value[0] == level}
         if hit:
             name, (_, reason, step) = next(iter(hit.items()))
-            rest = f" So does {listed_names([n for n in hit if n != name])}." if len(hit) > 1 else ""
-            what = "The draws cannot be used" if light == "red" else "A limit is passed"
+            rest = f" The same holds for {listed_names([n for n in hit if n != name])}." if len(hit) > 1 else ""
+            what = "The draws cannot be used" if light == "red" else "A diagnostic limit is exceeded"
             command = settings.command("report", "--models", ",".join(hit), *more)
             return Conclusion(topic, light, f"{name}: {what}. {reason}{rest}", step, command)
-    ok = f"All chains of {listed_names(list(verdicts))} agree, with enough effective draws and no divergences.{noise}"
+    ok = f"The chains of {listed_names(list(verdicts))} agree, with enough effective draws and no divergences.{noise}"
     if rough:
         needed = ("--draws", str(errors[worst].draws_needed(settings.draws)), "--chains", str(settings.chains))
         command = settings.command("report", "--models", worst, *needed)
-        return Conclusion(topic, "amber", ok, "For probabilities within the tolerance, draw more.", command)
-    return Conclusion(topic, "green", ok, "Use the draws as they are.")
+        return Conclusion(topic, "amber", ok, "More draws bring two standard errors within the tolerance.", command)
+    return Conclusion(topic, "green", ok, "No action is needed.")
 
 
 # ── Calibration and prior ───────────────────────────────────────────────────────────────────────────────────────────
@@ -331,7 +273,9 @@ def prior(sensitivity: "Sensitivity | None", family: "Family | type[Family]") ->
     marked = int((sensitivity.parameters["diagnosis"] != FINE).sum())
     if not (moved or flips or marked):
         return Conclusion(topic, "green", sensitivity.reason, "Report the results as they are.")
-    light: Light = "red" if table is not None and moved > len(table) / 2 else "amber"
+    # Weights that k̂ calls unreliable cannot decide that probabilities move.
+    certain = bool(sensitivity.weights.xs("prior", level="component")["reliable"].all())
+    light: Light = "red" if certain and table is not None and moved > len(table) / 2 else "amber"
     step = sensitivity.next_step if light == "amber" else "Do not report one prior alone: show the results under two."
     return Conclusion(
         topic, light, sensitivity.reason, step, f"{family.estimator}({family.other_prior}).fit(data.X, data.y)"
@@ -351,8 +295,12 @@ def what_next(conclusions: list[Conclusion], chosen: Scorecard, settings: Report
     # What weighting corrects, a new fit corrects too.
     ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
     call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
-    sentence = f"Fit {chosen.fitted.family.title.lower()} to all rows, and predict new ones with it."
+    title = chosen.fitted.family.title.lower()
     if ambers:
-        return Conclusion(topic, "amber", f"{sentence} But first: {ambers[0].topic}", ambers[0].step, call)
+        first = ambers[0]
+        sentence = f"First settle: {first.topic} Then fit {title} to all rows, and predict new rows with it."
+        # Columns to leave out come before any fit.
+        return Conclusion(topic, "amber", sentence, first.step, first.call if " --drop " in first.call else call)
+    sentence = f"Fit {title} to all rows, and predict new rows with it."
     step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."
     return Conclusion(topic, "green", sentence, step, call)

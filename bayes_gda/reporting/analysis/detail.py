@@ -34,7 +34,7 @@ class Detail:
     curves
         Reliability curves of each class (of two classes the second), and last of the top label.
     thresholds
-        Cost of every threshold; None unless there are two classes and two actions that stand for them.
+        Cost of every threshold; None unless there are two classes, and two actions of which neither is always best.
     sensitivity, prior_rows
         Sensitivity to the prior; the held-out rows whose predictions were looked at.
     """
@@ -103,6 +103,7 @@ def _thresholds(P: Floats, test: Dataset, costs: Floats) -> ThresholdCurve | Non
     if costs.shape != (2, 2) or len(np.unique(test.y)) < 2:
         return None
     try:
-        return threshold_curve(P, test.y, costs)
+        # The action that costs more in the first class is the one for the second.
+        return threshold_curve(P, test.y, costs[np.argsort(costs[:, 0], kind="stable")])
     except BayesGDAError:
         return None  # costs under which one action is always the better one

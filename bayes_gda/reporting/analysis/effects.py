@@ -8,27 +8,30 @@ category against the first one. Log odds that are linear in the features, which 
 interpolation from draws and checked at other points: a model need not know of it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.columns import Encoding
-from bayes_gda.data.groups import groups_of
+from bayes_gda.data.groups import Group, groups_of
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.prediction.effects import average_comparison
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.reporting.analysis.words import significant
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows, spread over the training rows, and draws that effects are averaged over; features that are looked at.
-ROWS, DRAWS, FEATURES = 200, 300, 40
-# Draws of the log odds: the ends of a 90 % interval then rest on 50 each.
-LINEAR_DRAWS = 1000
+# Rows, spread over the training rows, that effects are averaged over; features whose average effects are computed.
+ROWS, FEATURES = 200, 40
+# Draws of log odds and average effects: the ends of a 90 % interval then rest on 50 each. The same draws for both, so
+# that their P(> 0) agree; fewer where the log odds are not linear and each draw costs a matrix per class.
+LINEAR_DRAWS, DRAWS = 1000, 300
 # Points at which log odds must be linear, how far from the mean in standard deviations, and how closely.
 TESTED, FAR, CLOSE = 6, 2.0, 1e-6
 SEED = 0
@@ -45,17 +48,20 @@ class Effects:
         of the probability, `lower` and `upper` ends of the interval, `positive`, the posterior probability of > 0.
     odds
         One line per feature and class against the first: odds ratios `per_unit` and `per_sd`, each with `_lower` and
-        `_upper`, and `positive`; None if the log odds are not linear.
+        `_upper`, `positive`, and the `size` of the log odds per standard deviation; None if they are not linear.
     reference
         The first class.
     prob
         Posterior probability of the intervals.
+    left_out
+        Lines that `average` would have more if the effects of every feature were computed.
     """
 
     average: "pd.DataFrame"
     odds: "pd.DataFrame | None"
     reference: str
     prob: float
+    left_out: int = 0
 
 
 def effects(card: Scorecard, prob: float) -> Effects:
@@ -63,78 +69,93 @@ def effects(card: Scorecard, prob: float) -> Effects:
     import pandas as pd
 
     train, model = card.train, card.model
-    variables = model.draw_variables(DRAWS, random_seed=SEED)
+    variables = model.draw_variables(LINEAR_DRAWS, random_seed=SEED)
+    beta = linear_log_odds(model, train, variables)
+    if beta is None:
+        variables = model.draw_variables(DRAWS, random_seed=SEED)
     shown = [1] if train.K == 2 else list(range(train.K))
     lines = []
-    for name, change, low, high in _contrasts(train):
+    for name, change, low, high in _contrasts(train, _strongest(train, beta)):
         comparison = average_comparison(model, variables, low, high)
         interval, estimate, positive = comparison.interval(prob), comparison.estimate, comparison.positive
         for k in shown:
             figures = {"estimate": estimate[0, k], "lower": interval[0, k, 0], "upper": interval[0, k, 1]}
             what = {"feature": name, "change": change, "class": str(train.class_names[k])}
             lines.append(what | figures | {"positive": positive[0, k]})
-    return Effects(pd.DataFrame(lines), _odds(model, train, prob), str(train.class_names[0]), prob)
+    left_out = len(shown) * train.d - len(lines)
+    odds = None if beta is None else _odds(beta, train, prob)
+    return Effects(pd.DataFrame(lines), odds, str(train.class_names[0]), prob, left_out)
 
 
-def _contrasts(train: Dataset) -> Iterator[tuple[str, str, Floats, Floats]]:
+def _strongest(train: Dataset, beta: Floats | None) -> NDArray[np.intp]:
+    """Return the features whose effects are computed: all, or those of the largest slopes or differences of means."""
+    if beta is not None:
+        size = np.abs(beta.mean(axis=0)).max(axis=0)
+    else:
+        means = np.array([train.X[train.y == k].mean(axis=0) for k in np.unique(train.y)])
+        size = np.ptp(means, axis=0) / np.maximum(train.X.std(axis=0), 1e-300)
+    return np.sort(np.argsort(-size, kind="stable")[:FEATURES])
+
+
+def _contrasts(train: Dataset, features: NDArray[np.intp]) -> Iterator[tuple[str, str, Floats, Floats]]:
     """Yield feature, change, and rows before and after it."""
     rows = np.linspace(0, train.n - 1, min(train.n, ROWS)).round().astype(np.intp)
     X = np.array(train.X[rows])
     groups = _dummies(train)
-    for j, name in enumerate(train.feature_names[:FEATURES]):
+    for j in features.tolist():
         values = np.unique(train.X[:, j])
         low, high = X.copy(), X.copy()
         if j in groups:
-            low[:, groups[j]] = high[:, groups[j]] = 0.0
-            high[:, j], change = 1.0, "instead of the first level"
+            g = groups[j]
+            low[:, g.start : g.stop] = high[:, g.start : g.stop] = 0.0
+            high[:, j], change = 1.0, f"{g.levels[j - g.start + 1]} instead of {g.levels[0]}"
         elif len(values) == 2:
             low[:, j], high[:, j] = values
-            change = f"from {values[0]:g} to {values[1]:g}"
+            change = f"from {significant(values[0])} to {significant(values[1])}"
         else:
             sd = float(train.X[:, j].std())
             low[:, j] -= sd / 2
             high[:, j] += sd / 2
-            change = f"by 1 sd ({sd:.3g})"
-        yield name, change, low, high
+            change = f"by 1 sd ({significant(sd)})"
+        yield train.feature_names[j], change, low, high
 
 
-def _dummies(train: Dataset) -> dict[int, slice]:
-    """Return, for each 0/1 column of a category, all columns of that category."""
+def _dummies(train: Dataset) -> dict[int, Group]:
+    """Return, for each 0/1 column of a category, the group of that category's columns."""
     groups = groups_of(train.encoding) if isinstance(train.encoding, Encoding) else ()
-    return {j: slice(g.start, g.stop) for g in groups if g.levels for j in range(g.start, g.stop)}
+    return {j: g for g in groups if g.levels for j in range(g.start, g.stop)}
 
 
-def _odds(model: FittedModel, train: Dataset, prob: float) -> "pd.DataFrame | None":
-    """Return odds ratios against the first class, or None if the log odds are not linear in the features."""
+def _odds(beta: Floats, train: Dataset, prob: float) -> "pd.DataFrame":
+    """Return odds ratios against the first class, from slopes (S, K−1, d) of the log odds per standard deviation."""
     import pandas as pd
 
-    beta = linear_log_odds(model, train)
-    if beta is None:
-        return None
     sd = train.X.std(axis=0)
-    two = np.array([len(np.unique(train.X[:, j])) == 2 for j in range(train.d)])
+    values = [np.unique(train.X[:, j]) for j in range(train.d)]
     tails = [(1 - prob) / 2, (1 + prob) / 2]
     lines = []
     with np.errstate(over="ignore"):  # an odds ratio of a feature with a tiny unit
         for k in range(1, train.K):
-            for j, name in enumerate(train.feature_names[:FEATURES]):
+            for j, name in enumerate(train.feature_names):
                 b = beta[:, k - 1, j]
                 line = {"feature": name, "class": str(train.class_names[k]), "positive": float((b > 0).mean())}
-                for unit, scale in (("per_unit", 1 / sd[j]), ("per_sd", 1.0)):
-                    if unit == "per_sd" and two[j]:
-                        continue  # a standard deviation of two values is nothing that happens
+                two = len(values[j]) == 2
+                # Of two values one against the other; a standard deviation of them is nothing that happens.
+                unit_in_sd = (float(np.ptp(values[j])) if two else 1.0) / sd[j]
+                for unit, scale in (("per_unit", unit_in_sd), *([] if two else [("per_sd", 1.0)])):
                     low, high = np.exp(scale * np.quantile(b, tails))
                     line |= {unit: np.exp(scale * b.mean()), f"{unit}_lower": low, f"{unit}_upper": high}
-                lines.append(line)
+                lines.append(line | {"size": abs(float(b.mean()))})
     return pd.DataFrame(lines)
 
 
-def linear_log_odds(model: FittedModel, train: Dataset) -> Floats | None:
+def linear_log_odds(model: FittedModel, train: Dataset, variables: Mapping[str, Floats] | None = None) -> Floats | None:
     """Return slopes (S, K−1, d) of the log odds against the first class, per standard deviation; None if not linear."""
     mean, sd = train.X.mean(axis=0), train.X.std(axis=0)
     if not (sd > 0).all():
         return None
-    variables = model.draw_variables(LINEAR_DRAWS, random_seed=SEED)
+    if variables is None:
+        variables = model.draw_variables(LINEAR_DRAWS, random_seed=SEED)
     Z = np.vstack([np.zeros(train.d), np.eye(train.d)])
     probe = np.random.default_rng(SEED).uniform(-FAR, FAR, size=(TESTED, train.d))
     terms = model.log_terms(variables, mean + sd * np.vstack([Z, probe]))

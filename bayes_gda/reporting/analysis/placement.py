@@ -15,6 +15,7 @@ from bayes_gda.evaluation.loo import BEYOND
 from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier
 from bayes_gda.families.gaussian.continuum import Continuum
+from bayes_gda.reporting.analysis.words import signed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,14 +39,15 @@ class Placement:
     def against(self, name: str, rows: Floats) -> str:
         """Hold the average against a model, by its log probabilities (n_test,) of the same rows' classes."""
         gain, error = paired_difference(self.rows, rows)
-        head = f"Averaged over that continuum (rda), the mean log score of the held-out rows is {self.log_score:.3f}"
+        head = f"The model average over this continuum (rda) has a mean log score of {signed(self.log_score)} on the "
+        head += "held-out rows"
         if not np.isfinite(gain):
-            return f"{head}; {name} held the true class of a row to be impossible."
-        sentence = f"{head}, {abs(gain):.3f} ± {error:.3f} {'above' if gain > 0 else 'below'} that of {name}"
+            return f"{head}; {name} gave the true class of a row probability 0."
+        sentence = f"{head}, {abs(gain):.3f} (SE {error:.3f}) {'above' if gain > 0 else 'below'} that of {name}"
         if not abs(gain) > BEYOND * error:
-            return f"{sentence}: within noise."
-        why = "Use BayesianRDA." if gain > 0 else "The evidence judged how well features are described, not classes."
-        return f"{sentence}: beyond noise. {why}"
+            return f"{sentence}: less than two standard errors."
+        why = "Consider BayesianRDA." if gain > 0 else "Its weights follow the fit to the features, not to the classes."
+        return f"{sentence}: more than two standard errors. {why}"
 
 
 def place(family: type[Family], train: Dataset, test: Dataset) -> Placement | None:

@@ -7,6 +7,7 @@ Nothing is changed or left out: each `Finding` names columns, rows and figures, 
     separator        a feature that alone orders every pair of classes with an AUC of .995 or more: known too late?
     outliers         values more than 10 robust standard deviations (1.4826 MAD) from the median
     two values       features of two values, which are no Gaussian measurements
+    codes            features of three to seven different small whole numbers, which may be codes of categories
     rare class       fewer than 10 rows, or less than 5 % of all
 """
 
@@ -21,7 +22,9 @@ from scipy.stats import rankdata
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 
-Kind = Literal["identifier", "copies", "separator", "outliers", "two values", "rare class", "repeated rows", "conflict"]
+Kind = Literal[
+    "identifier", "copies", "separator", "outliers", "two values", "rare class", "repeated rows", "conflict", "codes"
+]
 
 # Fewer rows may well have different whole numbers by chance.
 FEWEST_ROWS = 20
@@ -31,6 +34,8 @@ SEPARATES = 0.995
 FAR = 10.0
 ROBUST_SD = 1.4826
 FEW_ROWS, SMALL_SHARE = 10, 0.05
+# Different whole numbers, and the largest of them, that codes of categories may have.
+FEW_VALUES, LARGEST_CODE = range(3, 8), 9
 # Classes whose pairs are compared; with more a feature that orders all of them is no accident of leakage.
 MOST_CLASSES = 10
 
@@ -78,11 +83,19 @@ def inspect_table(data: Dataset) -> tuple[Finding, ...]:
     ]
     if two := tuple(names[j] for j in range(data.d) if len(values[j]) == 2):
         findings.append(Finding("two values", two, data.n))
+    if codes := tuple(names[j] for j in range(data.d) if _may_be_codes(values[j])):
+        findings.append(Finding("codes", codes, data.n))
     return tuple(findings)
 
 
 def _distinct(x: Floats) -> Floats:
     return np.unique(x[~np.isnan(x)])
+
+
+def _may_be_codes(values: Floats) -> bool:
+    return len(values) in FEW_VALUES and bool(
+        (values == np.round(values)).all() and 0 <= values[0] <= values[-1] <= LARGEST_CODE
+    )
 
 
 def _separators(data: Dataset, values: list[Floats]) -> list[Finding]:

@@ -143,6 +143,37 @@ class ReportSettings:
             words += ["--target", target or "COLUMN"]
         return shlex.join([*words, *self.table_options, *options])
 
+    def python_data(self) -> str:
+        """Return Python lines that read these data; those of a library caller are not known."""
+        if self.data_name is None:
+            return "# data: the Dataset of this report"
+        if self.data_name.startswith("example:"):
+            name = self.data_name.removeprefix("example:")
+            return f"from bayes_gda.data.examples import load_example\ndata = load_example({name!r})"
+        dropped: list[str] = []
+        categorical: list[str] = []
+        options = [f"target={self.target!r}"] if self.target is not None else []
+        words = iter(self.table_options)
+        for word in words:
+            if word == "--drop-constant":
+                options.append("constant='drop'")
+                continue
+            value = next(words)
+            if word in ("--drop", "--categorical"):
+                (dropped if word == "--drop" else categorical).append(value)
+            elif word in ("--missing", "--formula"):
+                options.append(f"{word.removeprefix('--')}={value!r}")
+        if categorical:
+            options.append(f"categorical={categorical!r}")
+        frame = "frame" + (f".drop(columns={dropped!r})" if dropped else "")
+        return (
+            "from pathlib import Path\n"
+            "from bayes_gda.data.files import read_frame\n"
+            "from bayes_gda.data.table import Dataset\n"
+            f"frame = read_frame(Path({self.data_name!r}))\n"
+            f"data = Dataset.from_frame({', '.join([frame, *options])})"
+        )
+
     def own_command(self) -> str:
         """Return the command line that makes this report again."""
         options: list[str] = []

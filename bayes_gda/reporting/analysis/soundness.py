@@ -8,7 +8,15 @@ import numpy as np
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.assumptions import Assumptions, Check
 from bayes_gda.reporting.analysis.quality import Finding, Kind
-from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names, percent, short_name
+from bayes_gda.reporting.analysis.words import (
+    Conclusion,
+    Light,
+    listed_names,
+    p_text,
+    percent,
+    short_name,
+    significant,
+)
 
 # Family-wise level at which an assumption is rejected.
 LEVEL = 0.05
@@ -60,7 +68,7 @@ def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
     grave = [remark for remark in remarks if remark.light != "green"]
     if not grave:
         sentence = "No identifier, copy, leak, outlier, contradiction or rare class was found."
-        return Conclusion(topic, "green", sentence, "Use them.")
+        return Conclusion(topic, "green", sentence, "No action is needed.")
     columns = list(dict.fromkeys(name for remark in grave for name in remark.columns))
     call = " ".join([command, *(f"--drop {_quoted(name)}" for name in columns)])
     return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), grave[0].step, call)
@@ -86,7 +94,9 @@ def _dropped(data: Dataset) -> list[Remark]:
         f"{_rows(lost)} of {origin.total} ({percent(share)}) {'was' if lost == 1 else 'were'} left out for missing "
         f"values, which are in {listed_names(gaps)}."
     )
-    step = "If what is missing depends on the class, the rest misleads: use --missing keep with a Gaussian model."
+    step = (
+        "If missingness depends on the class, the remaining rows are biased: use --missing keep with a Gaussian model."
+    )
     return [Remark("amber" if share > LEVEL else "green", sentence, step)]
 
 
@@ -94,16 +104,17 @@ def _separator(findings: Sequence[Finding], data: Dataset) -> Remark:
     names = _names(findings)
     single = len(findings) == 1
     sentence = (
-        f"{names} alone {'tells' if single else 'tell'} the classes apart (AUC {min(f.value for f in findings):.3f}): "
-        f"{'it' if single else 'they'} may be another form of the class, or known only after it."
+        f"{names} {'alone tells' if single else 'each alone tell'} the classes apart (AUC "
+        f"{min(f.value for f in findings):.3f}): {'it' if single else 'they'} may be another form of the class, or "
+        "known only after it."
     )
-    step = "Leave out what is not known when a prediction is asked for."
+    step = "Leave out what is not known when a prediction is needed."
     return Remark("amber", sentence, step, tuple(f.columns[0] for f in findings), leak=True)
 
 
 def _identifier(findings: Sequence[Finding], data: Dataset) -> Remark:
     single = len(findings) == 1
-    what = "holds a different whole number in every row, as identifiers do" if single else "hold identifiers, it seems"
+    what = f"{'holds' if single else 'hold'} a different whole number in every row, as identifiers do"
     return Remark(
         "amber", f"{_names(findings)} {what}.", "Leave identifiers out.", tuple(f.columns[0] for f in findings)
     )
@@ -119,18 +130,19 @@ def _copies(findings: Sequence[Finding], data: Dataset) -> Remark:
 def _outliers(findings: Sequence[Finding], data: Dataset) -> Remark:
     worst = findings[0]
     numbers = data.row_numbers[list(worst.places)]
-    many = f" and {len(findings) - 1} more features have" if len(findings) > 1 else " has"
+    others = len(findings) - 1
+    many = f" and {others} more feature{'s' if others > 1 else ''} have" if others else " has"
     sentence = (
         f"{short_name(worst.columns[0])}{many} values more than 10 robust standard deviations from the median "
-        f"(up to {worst.value:.0f}; row{'' if len(numbers) == 1 else 's'} "
+        f"(up to {worst.value:.1f}; row{'' if len(numbers) == 1 else 's'} "
         f"{listed_names([str(i) for i in numbers[:MOST_NAMES]])}{' …' if worst.rows > MOST_NAMES else ''})."
     )
-    return Remark("amber", sentence, "Look at these values: slips, codes for missing values, or heavy tails?")
+    return Remark("amber", sentence, "Check these values: are they errors, codes for missing values, or heavy tails?")
 
 
 def _conflict(findings: Sequence[Finding], data: Dataset) -> Remark:
     sentence = f"{_rows(findings[0].rows)} have the same features as a row of another class."
-    return Remark("green", sentence, "No model can tell these apart.")
+    return Remark("green", sentence, "No model of these features can separate them.")
 
 
 def _repeated(findings: Sequence[Finding], data: Dataset) -> Remark:
@@ -142,19 +154,32 @@ def _repeated(findings: Sequence[Finding], data: Dataset) -> Remark:
 
 
 def _rare(findings: Sequence[Finding], data: Dataset) -> Remark:
-    classes = [f"“{short_name(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in findings[:MOST_NAMES]]
-    more = f" and {len(findings) - MOST_NAMES} more" if len(findings) > MOST_NAMES else ""
-    sentence = f"Few rows are of class {listed_names(classes)}{more}."
-    return Remark("amber", sentence, "Read its recall and precision, not the accuracy; merge classes or add rows.")
+    classes = _counted([f"“{short_name(f.columns[0])}” ({_rows(f.rows)}, {percent(f.value)})" for f in findings])
+    single = len(findings) == 1
+    sentence = f"Few rows are of {'class' if single else 'the classes'} {classes}."
+    step = (
+        f"Judge {'this class' if single else 'these classes'} by recall and precision, not by the accuracy; decide "
+        "under costs, merge classes, or collect more rows."
+    )
+    return Remark("amber", sentence, step)
 
 
 def _two_values(findings: Sequence[Finding], data: Dataset) -> Remark:
     names = findings[0].columns
-    shown = listed_names([short_name(name) for name in names[:MOST_NAMES]])
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     what = "has two values" if len(names) == 1 else "have two values each"
-    sentence = f"{shown}{more} {what}, which Gaussian classes treat as measurements."
-    return Remark("green", sentence, "Prefer a regression, or a model of columns by their type.")
+    sentence = f"{_counted([short_name(name) for name in names])} {what}: not Gaussian within classes."
+    return Remark("green", sentence, "Prefer a regression, or a model of columns by their type (mixed).")
+
+
+def _codes(findings: Sequence[Finding], data: Dataset) -> Remark:
+    names = findings[0].columns
+    single = len(names) == 1
+    sentence = (
+        f"{_counted([short_name(name) for name in names])} {'has' if single else 'have'} only few different whole "
+        "numbers and could be codes of categories."
+    )
+    options = " ".join(f"--categorical {_quoted(name)}" for name in names[:MOST_NAMES])
+    return Remark("green", sentence, f"If the order of the codes means nothing, add {options}.")
 
 
 _WORDS: dict[Kind, Callable[[Sequence[Finding], Dataset], Remark]] = {
@@ -166,11 +191,16 @@ _WORDS: dict[Kind, Callable[[Sequence[Finding], Dataset], Remark]] = {
     "repeated rows": _repeated,
     "rare class": _rare,
     "two values": _two_values,
+    "codes": _codes,
 }
 
 
 def _names(findings: Sequence[Finding]) -> str:
-    names = [short_name(f.columns[0]) for f in findings]
+    return _counted([short_name(f.columns[0]) for f in findings])
+
+
+def _counted(names: list[str]) -> str:
+    """Write names as a list; those beyond MOST_NAMES are counted."""
     more = [f"{len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
     return listed_names(names[:MOST_NAMES] + more)
 
@@ -193,11 +223,11 @@ def check_sentence(check: Check, p: float) -> str:
     if np.isnan(p) or worst is None:
         return check.note or "Not checked."
     figures = (
-        f"{worst.where}: {worst.observed:.3g} where {worst.expected:.3g} is expected ({abs(worst.z):.1f} standard "
-        "deviations)"
+        f"{worst.where}: {significant(worst.observed)} where {significant(worst.expected)} is expected under the model "
+        f"({abs(worst.z):.1f} standard deviations away)"
     )
     verdict = "Rejected" if p < LEVEL else "Not rejected"
-    return f"{verdict} (p = {p:.3f}); largest departure {figures}."
+    return f"{verdict} ({p_text(p)}); largest departure {figures}."
 
 
 def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str) -> Conclusion:
@@ -217,7 +247,10 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str)
     if not known:
         notes = " ".join(c.note for c in assumptions.checks if c.note)
         return Conclusion(
-            topic, "green", f"No assumption of {title} was checked. {notes}".strip(), "Judge by its scores."
+            topic,
+            "green",
+            f"No assumption of {title} was checked. {notes}".strip(),
+            "Judge the model by its scores and its calibration.",
         )
     failed = rejected(assumptions)
     joint = f"Holm-adjusted for {len(known)} checks" if len(known) > 1 else "one check"
@@ -226,9 +259,9 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str)
         least = min(p for p in assumptions.adjusted() if not np.isnan(p))
         sentence = f"Not rejected on {n} training rows: {names} (smallest p = {least:.2f}, {joint})."
         return Conclusion(
-            topic, "green", sentence, "A check that does not reject is no proof; larger samples see more."
+            topic, "green", sentence, "Absence of a rejection is no proof: larger samples detect smaller departures."
         )
-    parts = "; ".join(f"{c.assumption} (p = {p:.3f}; {_departure(c)})" for c, p in failed)
+    parts = "; ".join(f"{c.assumption} ({p_text(p)}; {_departure(c)})" for c, p in failed)
     sentence = f"Rejected on {n} training rows ({joint}): {parts}."
     return Conclusion(topic, "amber", sentence, failed[0][0].remedy, command)
 

@@ -49,3 +49,14 @@ def short_name(name: object) -> str:
     from bayes_gda.reporting.plots.style import plain  # brings matplotlib with it
 
     return plain(name, 40)
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Write a number with so many significant digits, and without an exponent unless it is very large or small."""
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e" in text and 1e3 <= abs(value) < 1e6 else text
+
+
+def p_text(p: float) -> str:
+    """Write a p-value: `p = 0.012`, or `p < 0.001`, as no test is sure to 0.000."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"

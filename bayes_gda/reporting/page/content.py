@@ -237,6 +237,8 @@ def _calibration(analysis: Analysis) -> dict[str, Any]:
     ]
     together.sort(key=lambda line: -line["log_score"])
     events = records(analysis.chosen.calibration, "event", "class")
+    if analysis.test.K == 2:
+        events = events[1:]  # of two classes one is the other's mirror image
     *_, curve = analysis.detail.curves.values()
     return {
         "models": together,
@@ -278,6 +280,7 @@ def _decisions(analysis: Analysis) -> dict[str, Any]:
         "constant_action": made.names[int(constant.argmin())],
         "constant_loss": constant.min(),
         "threshold": None if curve is None else curve.optimal_threshold,
+        "threshold_action": None if curve is None else made.names[int(costs[:, 0].argmax())],
         "best_threshold": None if curve is None else max(curve.best_threshold, 0.0),
     }
 
@@ -361,6 +364,7 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
     return {
         "command": settings.own_command(),
         "python": f"write_report(data, out, settings=ReportSettings({', '.join(options)}))",
+        "python_data": settings.python_data(),
         "seed": settings.random_seed,
         "tolerance": settings.tolerance,
         "sampler": None if settings.quick else settings.sampler,

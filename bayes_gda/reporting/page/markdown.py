@@ -38,12 +38,15 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
-        if self._skipped or tag in SKIPPED or "hidden" in given:
+        style = given.get("class") or ""
+        if self._skipped or tag in SKIPPED or "hidden" in given or "small-screen" in style:
             if tag not in VOID:
                 self._skipped.append(tag)
             return
         if tag in BLOCKS or tag == "pre":
             self._flush()
+        elif tag == "span" and "".join(self._text).strip():
+            self._text.append("; " if style == "formula" else " ")  # below or beside the last one on the page
         if tag == "pre":
             self._code = True
         elif tag == "table":

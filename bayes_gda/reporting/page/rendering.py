@@ -7,6 +7,7 @@ can hold every number of the page to report.json.
 import base64
 import hashlib
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -18,6 +19,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 from markupsafe import Markup
 
 from bayes_gda.errors import DataError
+from bayes_gda.reporting.analysis.words import listed_names
 from bayes_gda.reporting.page.tables import TABLES, Column
 
 # How each kind of number is written: decimals, and what stands behind it.
@@ -34,17 +36,23 @@ def number(value: float | None, kind: str) -> str:
     value
         The number, or None if it is not known.
     kind
-        `int`, `f1`…`f4` (decimals), `pct`, `pct0` (a share as percent) or `g3` (three significant digits).
+        `int`, `f1`…`f4` (decimals), `pct`, `pct0` (a share as percent), `g3` (three significant digits), `p` (a
+        p-value) or `ratio` (three significant digits, of the distance from 1 two).
     """
     if value is None:
         return UNKNOWN
+    if kind == "p":
+        return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if kind == "ratio" and 0 < abs(value - 1) < 0.1:
+        return f"{value:.{min(8, 1 - math.floor(math.log10(abs(value - 1))))}f}"
+    kind = "g3" if kind == "ratio" else kind
     if kind == "g3":
         text = f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e6 else f"{value:.1e}"
         text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else text
     elif kind in FIXED:
         text = f"{100 * value if kind.startswith('pct') else value:,.{FIXED[kind]}f}"
     else:
-        raise DataError(f"`kind` must be g3 or one of {', '.join(FIXED)}; got {kind!r}.")
+        raise DataError(f"`kind` must be g3, p, ratio or one of {', '.join(FIXED)}; got {kind!r}.")
     text = text.replace(",", NARROW if abs(value) >= 1e4 else "")
     if float(text.replace(NARROW, "")) == 0:
         text = text.removeprefix("-")  # −0.00 is 0.00
@@ -154,6 +162,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["name"] = name
+    environment.filters["listed"] = listed_names
     environment.filters["at"] = lookup
     environment.filters["known"] = known_columns
     return environment

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bayes_gda.reporting.analysis.analysis import Analysis
+from bayes_gda.evaluation.calibration import brier_rows
+from bayes_gda.reporting.analysis.analysis import Analysis, class_shares
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.analysis.explore import MOST_ROWS, Polynomial, as_polynomial, contributions
 from bayes_gda.reporting.analysis.soundness import LEVEL, check_sentence
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # Lines of a table, beyond which the rest is counted.
 FEATURES, CLASSES, EFFECTS = 30, 40, 60
+# Probabilities of held-out rows that the page counts decisions over, about 500 kB.
+MOST_FORECASTS = 60_000
 # Features that are named beside a row, those that move its log odds most.
 REASONS = 3
 
@@ -84,6 +87,7 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
     top = int(analysis.train.class_counts.argmax())
     constant, gain, gain_se = analysis.baseline
     own: Any = analysis.chosen.calibration.loc[("all classes", "")]
+    shares = np.tile(class_shares(analysis.train), (analysis.test.n, 1))
     return {
         "prob": performance.prob,
         "classes": records(performance.table.head(CLASSES), "class"),
@@ -98,6 +102,7 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
         "log_score": own["log_score"],
         "brier": own["brier"],
         "baseline_log_score": constant,
+        "baseline_brier": brier_rows(shares, analysis.test.y).mean(),
         "gain": gain,
         "gain_se": gain_se,
     }
@@ -110,11 +115,13 @@ def effects_section(analysis: Analysis) -> dict[str, Any]:
     kept = average.loc[
         average["estimate"].abs().sort_values(ascending=False, kind="stable").index[:EFFECTS]
     ].sort_index()
-    shown = None if odds is None else odds.head(EFFECTS)
+    shown = None if odds is None else odds.loc[odds["size"].nlargest(EFFECTS, keep="first").index].sort_index()
     return {
         "average": [] if not len(kept) else kept.to_dict("records"),
-        "average_left_out": len(average) - len(kept),
-        "odds": [] if shown is None else [line | _absent(line) for line in shown.to_dict("records")],
+        "average_left_out": len(average) - len(kept) + effects.left_out,
+        "odds": []
+        if shown is None
+        else [line | _absent(line) for line in shown.drop(columns="size").to_dict("records")],
         "odds_left_out": 0 if odds is None or shown is None else len(odds) - len(shown),
         "linear": odds is not None,
         "reference": effects.reference,
@@ -168,7 +175,11 @@ def explore_section(analysis: Analysis) -> dict[str, Any]:
         if model is not None:
             line["x"] = test.X[i].tolist()
         rows.append(line)
+    # Decisions under other costs are counted over all rows, thinned only where a page could not hold them.
+    counted = np.unique(np.linspace(0, test.n - 1, min(test.n, MOST_FORECASTS // test.K)).round().astype(np.intp))
+    forecasts = P[counted, 1] if test.K == 2 else P[counted]
     return {
+        "all": {"y": test.y[counted], "p": _rounded(forecasts), "left_out": test.n - len(counted)},
         "classes": [str(name) for name in test.class_names],
         "features": list(test.feature_names),
         "rows": rows,

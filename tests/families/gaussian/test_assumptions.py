@@ -41,7 +41,7 @@ def test_mardias_statistics_do_not_depend_on_the_axes_and_match_their_definition
 
 def test_what_is_expected_of_kurtosis_is_its_closed_form():
     found, whole = check(rows(60, 0), shared=False)
-    part = found["elliptical classes of normal tails"].parts[0]
+    part = found["Gaussian tails"].parts[0]
     n, d = 60, 3
     assert part.expected == pytest.approx(d * (d + 2) * (n - 1) / (n + 1), abs=4 * part.spread / 20)
     quantiles = whole.distances["no"]
@@ -87,10 +87,10 @@ def test_violations_are_found_and_named():
     assert skewed["normal features"].p_value < 1e-6
     assert skewed["normal features"].worst.where.startswith(("skewness of b in", "excess kurtosis of b in"))
     heavy = check(rows(80, 4, lambda X, y: X / np.sqrt(np.random.default_rng(5).chisquare(3, len(X)) / 3)[:, None]))[0]
-    assert heavy["elliptical classes of normal tails"].p_value < 0.01
+    assert heavy["Gaussian tails"].p_value < 0.01
     shapes = check(rows(80, 6, lambda X, y: X * np.where(y[:, None] == 1, 2.0, 1.0)))[0]
     assert shapes["equal covariances"].p_value < 0.01
-    assert shapes["elliptical classes of normal tails"].p_value > 0.01
+    assert shapes["Gaussian tails"].p_value > 0.01
     dependent = check(rows(80, 7), shared=False, diagonal=True)[0]
     assert dependent["independent features"].p_value < 0.01
 

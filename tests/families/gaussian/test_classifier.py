@@ -199,7 +199,7 @@ def test_gaussian_classes_say_that_they_take_zeros_and_ones_for_measurements():
     X = np.column_stack([rng.normal(y, 1), rng.random(60) < 0.4, rng.normal(0, 1, 60)]).astype(float)
     data = Dataset.from_arrays(X, y, feature_names=["age", "smokes", "dose"])
     (sentence,) = QDA.bind(data).remarks()
-    assert sentence.startswith("1 of 3 features hold 0 and 1 only (smokes)")
+    assert sentence.startswith("1 of 3 features holds 0 and 1 only (smokes)")
     assert "BayesianNaive" in sentence
     X[3, 0] = np.nan
     (again,) = QDA.bind(Dataset.from_arrays(X, y, feature_names=["age", "smokes", "dose"], missing="keep")).remarks()

@@ -8,20 +8,14 @@ import pytest
 from scipy.special import expit, logit
 
 from bayes_gda.evaluation.calibration import calibration_table
+from bayes_gda.evaluation.performance import performance
 from bayes_gda.families.registry import get_family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
-from bayes_gda.reporting.analysis.conclusions import (
-    Conclusion,
-    calibrated,
-    converged,
-    graded,
-    judged,
-    prior,
-    reliable,
-    what_next,
-)
+from bayes_gda.reporting.analysis.conclusions import Conclusion, converged, judged, prior, reliable, what_next
+from bayes_gda.reporting.analysis.forecasts import better_than_chance, calibrated, doubted, graded
 from bayes_gda.reporting.analysis.settings import ReportSettings
+from bayes_gda.reporting.analysis.soundness import Remark
 
 SETTINGS = ReportSettings(quick=True, data_name="my data.csv", target="class")
 LOGISTIC = "BayesianLogisticRegression"
@@ -31,12 +25,13 @@ def trust(verdict):
     return Verdict(verdict, "Reason.", "Step.")
 
 
-def sensitivity(prior_value, flips=0, marked=False):
+def sensitivity(prior_value, flips=0, marked=False, reliable_weights=True):
     rows = pd.DataFrame({"prior": [prior_value] * 4, "flips": [True] * flips + [False] * (4 - flips)})
     parameters = pd.DataFrame({"diagnosis": ["potential strong prior / weak likelihood" if marked else "-"]})
-    return SimpleNamespace(
-        predictions=rows, parameters=parameters, threshold=0.05, reason="Reason.", next_step="Report these rows."
-    )
+    index = pd.MultiIndex.from_product([["prior", "likelihood"], [0.8, 1.25]], names=["component", "alpha"])
+    weights = pd.DataFrame({"reliable": reliable_weights}, index=index)
+    words = {"threshold": 0.05, "reason": "Reason.", "next_step": "Report these rows."}
+    return SimpleNamespace(predictions=rows, parameters=parameters, weights=weights, **words)
 
 
 def forecasts(n, slope=1.0):
@@ -55,6 +50,8 @@ def noise(error):
     return MonteCarlo(40, "held-out", 7 * (error > 0.005), error, 0.01)
 
 
+GREEN = Conclusion("How good is it?", "green", "It is good.", "No action is needed.")
+LEAK = Remark("amber", "bwt tells the classes apart.", "Leave it out.", ("bwt",), leak=True)
 CASES = [
     (lambda: graded("It does.", 0.2, 0.05, LOGISTIC), "green"),
     (lambda: graded("It does.", 0.05, 0.05, LOGISTIC), "amber"),
@@ -86,6 +83,12 @@ CASES = [
     (lambda: prior(sensitivity(0.01, flips=1), get_family("logistic")), "amber"),
     (lambda: prior(sensitivity(0.01, marked=True), get_family("lda")), "amber"),
     (lambda: prior(sensitivity(0.2), get_family("naive")), "red"),
+    # digits, quick: k̂ of the weights .83, and 40 of 40 rows "moved"
+    (lambda: prior(sensitivity(0.2, reliable_weights=False), get_family("naive")), "amber"),
+    (lambda: graded("It does.", 0.05, 0.05, LOGISTIC, ranking="AUC .7"), "amber"),
+    (lambda: graded("It does.", 0.2, 0.05, LOGISTIC, missed=["rare"]), "amber"),
+    (lambda: doubted(GREEN, "The scores", [LEAK], SETTINGS), "amber"),
+    (lambda: doubted(GREEN, "The scores", [], SETTINGS), "green"),
 ]
 
 
@@ -125,7 +128,7 @@ def test_what_next_follows_the_worst_light(lights, expected):
         Conclusion("Did it?", "green", "Yes.", "Nothing."),
         Conclusion("How good is it?", lights, "So.", "Do this.", "" if lights == "green" else "this()"),
         # What is wrong with another model does not bear on the chosen one.
-        Conclusion("Is the fast answer right for softmax?", "red", "No.", "Do that.", "that()"),
+        Conclusion("Is Laplace's approximation accurate for softmax?", "red", "No.", "Do that.", "that()"),
     ]
     last = what_next(found, chosen, SETTINGS)
     assert last.light == expected
@@ -134,3 +137,44 @@ def test_what_next_follows_the_worst_light(lights, expected):
         if expected == "red"
         else "bayes-gda fit 'my data.csv' --target class --model logistic --out logistic.nc"
     )
+
+
+def test_columns_to_leave_out_come_before_any_fit():
+    """birthwt: the last line told to fit with `bwt`, which defines the class."""
+    chosen = SimpleNamespace(
+        name="logistic", fitted=SimpleNamespace(family=SimpleNamespace(title="Logistic regression"))
+    )
+    command = SETTINGS.command("report", "--drop", "bwt")
+    found = [Conclusion("Are the data sound?", "amber", "bwt tells the classes apart.", "Leave it out.", command)]
+    last = what_next(found, chosen, SETTINGS)
+    assert last.call == command
+    assert last.sentence.startswith("First settle: Are the data sound?")
+
+
+def test_a_model_is_not_called_chance_where_it_ranks_better():
+    """Caravan: a gain of .010 (SE .007) beside an AUC of .71 (.67 to .75)."""
+    rng = np.random.default_rng(0)
+    y = (rng.random(1500) < 0.06).astype(int)
+    p = expit(-2.7 + 0.8 * y + rng.normal(size=1500))
+    found = performance(np.column_stack([1 - p, p]), y, class_names=["No", "Yes"])
+    said = better_than_chance(found)
+    assert f"{found.table.loc['Yes', 'auc']:.3f}" in said
+    assert said in graded("It does.", 0.010, 0.007, LOGISTIC, ranking=said).sentence
+    assert "say nothing" not in graded("It does.", 0.010, 0.007, LOGISTIC, ranking=said).sentence
+    assert "may say nothing" in graded("It does.", 0.010, 0.007, LOGISTIC).sentence
+    shuffled = p[rng.permutation(1500)]
+    assert better_than_chance(performance(np.column_stack([1 - shuffled, shuffled]), y)) == ""
+
+
+def test_rows_to_hold_out_are_rows_that_there_are():
+    few = calibrated(forecasts(44), 44, LOGISTIC, SETTINGS, total=100)
+    wanted = int(few.step.split()[1])
+    assert wanted > 50
+    assert "cross_val_predict" in few.call
+    assert f"--test-size {wanted}" in calibrated(forecasts(44), 44, LOGISTIC, SETTINGS, total=100 * wanted).call
+
+
+def test_a_p_value_is_never_zero():
+    said = calibrated(forecasts(2000, slope=2.5), 2000, LOGISTIC, SETTINGS).sentence
+    assert "p < 0.001" in said
+    assert "p = 0.000" not in said

@@ -70,7 +70,7 @@ def test_levels_are_compared_with_the_first_one_and_two_values_with_each_other()
     fitted = card("logistic", data)
     found = effects(fitted, 0.9)
     average, odds = found.average.set_index("feature"), found.odds.set_index("feature")
-    assert average.loc["z[c]", "change"] == "instead of the first level"
+    assert average.loc["z[c]", "change"] == "c instead of a"
     assert average.loc["two", "change"] == "from 0 to 1"
     assert average.loc["x", "change"].startswith("by 1 sd")
     X = np.array(data.X[np.linspace(0, 119, 120).round().astype(int)])
@@ -80,3 +80,39 @@ def test_levels_are_compared_with_the_first_one_and_two_values_with_each_other()
     assert average.loc["z[c]", "estimate"] == pytest.approx(change[0] - change[1], abs=0.02)
     assert np.isnan(odds.loc["two", "per_sd"])
     assert found.reference == "no"
+
+
+def test_of_many_features_the_strongest_are_shown_and_the_rest_counted():
+    """Caravan has 86 features: the ones that matter stand last, and were never looked at."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(300, 50))
+    y = np.where(X[:, 49] - X[:, 48] + 0.5 * rng.normal(size=300) > 0, "yes", "no")
+    data = Dataset.from_arrays(X, y)
+    found = effects(card("logistic", data, inference="laplace"), 0.9)
+    assert len(found.average) == 40
+    assert found.left_out == 10
+    assert set(data.feature_names[48:]) <= set(found.average["feature"])
+    assert len(found.odds) == 50
+
+
+def test_average_effects_and_odds_ratios_agree_on_the_direction():
+    data = load_example("pima")
+    found = effects(card("logistic", data), 0.9)
+    pd.testing.assert_series_equal(
+        found.average.set_index("feature")["positive"], found.odds.set_index("feature")["positive"]
+    )
+
+
+def test_the_odds_ratio_of_two_values_is_that_of_one_against_the_other():
+    rng = np.random.default_rng(0)
+    two = rng.choice([0.0, 10.0], size=200)
+    y = np.where(rng.random(200) < np.where(two > 0, 0.7, 0.3), "yes", "no")
+    data = Dataset.from_arrays(np.column_stack([two, rng.normal(size=200)]), y)
+    fitted = card("logistic", data, inference="laplace")
+    slopes = linear_log_odds(fitted.model, data)[:, 0, 0].mean() / two.std()
+    line = effects(fitted, 0.9).odds.iloc[0]
+    assert np.log(line["per_unit"]) == pytest.approx(10 * slopes)
+    table = pd.crosstab(two, y)
+    assert np.log(line["per_unit"]) == pytest.approx(
+        np.log(table.iloc[1, 1] * table.iloc[0, 0] / (table.iloc[1, 0] * table.iloc[0, 1])), abs=0.15
+    )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from reporting.report_pages import report
 from scipy.special import logit
 
 from bayes_gda.data.examples import load_example
@@ -10,6 +11,7 @@ from bayes_gda.families.registry import get_family
 from bayes_gda.methods.ladder import fit
 from bayes_gda.methods.settings import Settings
 from bayes_gda.reporting.analysis.explore import as_polynomial, contributions
+from bayes_gda.reporting.page.sections import explore_section
 
 
 def card(model, example):
@@ -58,3 +60,19 @@ def test_what_is_too_large_for_a_page_is_left_out(monkeypatch):
     assert as_polynomial(fitted.model, fitted.train) is None
     monkeypatch.setattr("bayes_gda.reporting.analysis.explore.MOST_CONTRIBUTIONS", 10)
     assert contributions(fitted, np.arange(3)) is None
+
+
+def test_decisions_are_counted_over_all_rows_also_where_the_table_lists_a_few(monkeypatch):
+    """Default has 3000 held-out rows: the confusion matrix of the panel was that of the 400 most uncertain."""
+    analysis = report("pima").analysis
+    monkeypatch.setattr("bayes_gda.reporting.page.sections.MOST_ROWS", 20)
+    found = explore_section(analysis)
+    assert len(found["rows"]) == 20
+    assert found["left_out"] == analysis.test.n - 20
+    assert found["all"]["left_out"] == 0
+    np.testing.assert_array_equal(found["all"]["y"], analysis.test.y)
+    np.testing.assert_allclose(found["all"]["p"], np.exp(analysis.chosen.log_probabilities[:, 1]), rtol=1e-5)
+    monkeypatch.setattr("bayes_gda.reporting.page.sections.MOST_FORECASTS", 60)
+    thinned = explore_section(analysis)["all"]
+    assert len(thinned["y"]) == len(thinned["p"]) == 30
+    assert thinned["left_out"] == analysis.test.n - 30

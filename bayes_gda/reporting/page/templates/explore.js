@@ -24,11 +24,12 @@
     }
     return best;
   };
+  const all = data.all.y.map((y, i) => ({ y, p: K === 2 ? [1 - data.all.p[i], data.all.p[i]] : data.all.p[i] }));
   const showDecisions = () => {
     const k = Number(byId("cost-class").value), cost = 10 ** Number(byId("cost-value").value);
     const count = data.classes.map(() => data.classes.map(() => 0));
     let total = 0;
-    for (const row of data.rows) {
+    for (const row of all) {
       const a = decide(row.p, k, cost);
       count[row.y][a] += 1;
       if (a !== row.y) total += row.y === k ? cost : 1;
@@ -46,7 +47,7 @@
       const taken = count.reduce((a, line) => a + line[i], 0);
       cell(row, percent(count[i][i] / taken), true);
     });
-    byId("cost-mean").textContent = fixed(total / data.rows.length, 4);
+    byId("cost-mean").textContent = fixed(total / all.length, 4);
   };
   byId("cost-class").addEventListener("change", showDecisions);
   byId("cost-value").addEventListener("input", showDecisions);
