@@ -1,18 +1,21 @@
-"""How much memory a computation needs, asked before it is taken: a refusal in one line instead of a machine at rest.
+"""How much memory and time a computation needs, asked before it is begun: one line instead of a machine at rest.
 
-A process that takes more than there is does not fail: the machine swaps, or its kernel ends some other process. So what
-would take more than a gigabyte is first held against what is free.
+A process that takes more memory than there is does not fail: the machine swaps, or its kernel ends some other process.
+So what would take more than a gigabyte is first held against what is free. What is expected to run for more than a
+minute says so when it begins, by the number of its operations, so that the same data always give the same message.
 """
 
 import os
 from pathlib import Path
 
-from bayes_gda.errors import SizeError
+from bayes_gda.errors import SizeError, warn_user
 
 # Bytes below which nobody asks.
 FREELY = 1_000_000_000
 # Share of the free memory that one computation may take: others run, too, and estimates leave out what is small.
 SHARE = 0.8
+# Operations a second that matrix products reach on one core; and the seconds that nobody is told of.
+OPERATIONS, UNANNOUNCED = 1e10, 60.0
 
 
 def require_memory(size: float, what: str, remedy: str) -> None:
@@ -32,6 +35,25 @@ def require_memory(size: float, what: str, remedy: str) -> None:
     free = free_memory()
     if free is not None and size > max(FREELY, SHARE * free):
         raise SizeError(f"{what} would take {size / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free. {remedy}")
+
+
+def announce_work(operations: float, what: str, remedy: str) -> None:
+    """Warn that a computation is expected to take more than a minute.
+
+    Parameters
+    ----------
+    operations
+        Additions and multiplications, as many as matrix products would have in that time.
+    what
+        What takes them, for the message.
+    remedy
+        What to do instead.
+    """
+    seconds = operations / OPERATIONS
+    if seconds > UNANNOUNCED:
+        minutes = f"{seconds / 60:.0f} minute{'s' * (round(seconds / 60) != 1)}"
+        long = minutes if seconds < 7200 else f"{seconds / 3600:.0f} hours"
+        warn_user(f"{what} is expected to take about {long} on one core. {remedy}")
 
 
 def free_memory() -> float | None:

@@ -2,6 +2,7 @@
 
 import gzip
 import sys
+import warnings
 import zipfile
 
 import numpy as np
@@ -11,10 +12,11 @@ import pytest
 from hostile.limited import limited
 
 from bayes_gda import memory, read_table
-from bayes_gda.errors import DataError, SizeError
-from bayes_gda.estimators import BayesianLDA, BayesianQDA, BayesianRDA
+from bayes_gda.errors import DataError, InferenceWarning, SizeError
+from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianQDA, BayesianRDA
 from bayes_gda.families.gaussian.exact import NIWPosterior
-from bayes_gda.memory import require_memory
+from bayes_gda.families.linear.mode import check_effort
+from bayes_gda.memory import announce_work, require_memory
 from bayes_gda.prediction import fitted, uncertainty
 
 
@@ -29,6 +31,46 @@ def test_a_refusal_names_what_and_how_much_and_the_remedy(two_gigabytes):
     with pytest.raises(SizeError, match=r"^A table would take 1\.7 GB of memory; 2\.0 GB are free\. Use less\.$"):
         require_memory(1.7e9, "A table", "Use less.")
     assert issubclass(SizeError, MemoryError)
+
+
+def test_work_of_more_than_a_minute_is_announced():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        announce_work(59e10, "A fit", "Use less.")
+    with pytest.warns(InferenceWarning, match=r"^A fit is expected to take about 1 minute on one core\. Use less\.$"):
+        announce_work(61e10, "A fit", "Use less.")
+    with pytest.warns(InferenceWarning, match="about 3 hours"):
+        announce_work(3 * 3600e10, "A fit", "Use less.")
+
+
+def test_wide_regressions_say_that_they_take_long():
+    """5000 columns went straight into MCMC; 200 classes of 1000 rows ran for minutes without a word."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_effort(10**4, 500, 1)
+        check_effort(1797, 650, 10)  # digits
+    with pytest.warns(InferenceWarning, match="A regression of 5001 weights given 100 rows is expected to take about"):
+        check_effort(100, 5001, 1)
+    with pytest.warns(InferenceWarning, match="A regression of 1200 weights given 1000 rows is expected to take about"):
+        check_effort(1000, 1200, 200)
+
+
+def test_very_wide_regressions_are_refused(two_gigabytes):
+    with pytest.raises(SizeError, match=r"The curvature of 20001 weights would take 25\.6 GB.*LDA or the naive model"):
+        BayesianLogisticRegression().fit(np.eye(4, 20_000), [0, 0, 1, 1])
+
+
+def test_long_sampling_is_announced(monkeypatch):
+    monkeypatch.setattr(memory, "UNANNOUNCED", 0.0)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 2))
+    model = BayesianLogisticRegression(inference="mcmc", draws=50, chains=1, random_state=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X, X[:, 0] > 0)
+    said = [str(w.message) for w in caught if "Sampling 3 parameters given 50 rows is expected" in str(w.message)]
+    assert len(said) == 1
+    assert "progress=True" in said[0]
 
 
 def test_covariances_of_many_levels_are_refused(two_gigabytes):

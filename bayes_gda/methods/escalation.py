@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from bayes_gda.errors import ConvergenceError
+from bayes_gda.memory import announce_work
 from bayes_gda.methods.diagnostics import Diagnosis, diagnose
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Settings
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 # How many times as long a run may become, and the numbers that its draws may hold (320 MB).
 LONGEST, MOST_NUMBERS = 10, 40_000_000
+# Gradients of a draw, about; and what an operation takes in them, in those of matrix products: split HMC has a matrix
+# of chains, NUTS one vector.
+GRADIENTS, OF_HMC, OF_NUTS = 10.0, 2.0, 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +83,12 @@ def sample_posterior(
 
 
 def _run(family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
+    gradient = 4.0 * family.cost_rows * family.parameters * (OF_HMC if settings.sampler == "hmc" else OF_NUTS)
+    announce_work(
+        gradient * GRADIENTS * settings.draws * settings.chains,
+        f"Sampling {family.parameters} parameters given {family.cost_rows} rows",
+        "Use fewer columns or `draws`, or inference='laplace'; progress=True shows how far it is.",
+    )
     model, tree = family.sample(settings, start)
     return Sampled(model, tree, diagnose(tree), family.monte_carlo(model, settings.tolerance), settings.draws)
 

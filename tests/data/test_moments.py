@@ -156,3 +156,16 @@ X, y = simulate(10, d=2)
 def test_bad_input_is_refused_with_one_line(call, message):
     with pytest.raises(DataError, match=message):
         call()
+
+
+def test_weights_that_were_summed_in_another_order_are_gone_when_removed():
+    """(.1 + .2) + .3 is .6000000000000001, and .3 + .2 + .1 is .6."""
+    rows, scatter = np.array([[1.0, 2.0]]), np.zeros((1, 2, 2))
+    less, more = (Moments(np.array([weight]), rows, scatter) for weight in (0.3 + 0.2 + 0.1, 0.1 + 0.2 + 0.3))
+    assert less.count < more.count
+    for a, b in ((less, more), (more, less)):
+        left = a - b
+        assert left.count == 0
+        np.testing.assert_array_equal(left.mean, 0)
+    with pytest.raises(DataError, match="only rows that were added can be removed"):
+        less - Moments(np.array([0.6 + 1e-6]), rows, scatter)

@@ -379,3 +379,11 @@ def test_forecasts_that_are_sure_and_right_are_not_rejected():
     found = calibration_error(p, outcome)
     assert found.ece < 1e-8
     assert found.ece_p_value > 0.5
+
+
+def test_the_p_value_of_the_expected_error_is_that_of_the_seed():
+    p = np.random.default_rng(0).random(80)
+    outcome = np.random.default_rng(1).random(80) < p
+    values = [calibration_error(p, outcome, bins=8, random_seed=seed).ece_p_value for seed in (0, 0, 1, 2, 3)]
+    assert values[0] == values[1]
+    assert len(set(values)) > 2

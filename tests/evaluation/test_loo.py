@@ -16,6 +16,7 @@ from bayes_gda.evaluation.loo import (
     psis_loo,
     psis_loo_discriminative,
     psis_loo_generative,
+    told_apart,
 )
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.gaussian.predictive import log_joint_per_draw
@@ -268,3 +269,26 @@ def test_refitted_rows_are_counted_and_no_longer_bad():
     assert whole.n_bad == 0
     assert whole.reason.startswith("Leave-one-out of the 4 rows is reliable: the model was refitted without each of 3")
     assert whole.next_step == "Use it as it is."
+
+
+@pytest.mark.parametrize(
+    ("difference", "se", "apart"),
+    [
+        (3.9, 0.1, False),
+        (4.1, 0.1, True),
+        (10.0, 5.1, False),
+        (10.0, 4.9, True),
+        (np.inf, np.nan, True),
+        (-9.0, 1.0, False),
+    ],
+)
+def test_models_are_told_apart_by_4_in_elpd_and_two_standard_errors(difference, se, apart):
+    """Sivula et al. (2020): below 4 the normal approximation of the difference does not hold, whatever its error."""
+    assert told_apart(difference, se) is apart
+
+
+def test_probabilities_may_miss_one_by_rounding_only():
+    P, y = np.full((400, 3, 2), 0.5), np.array([0, 1, 0])
+    assert psis_loo_discriminative(np.log(P * (1 + 1e-8)), y).elpd == pytest.approx(3 * np.log(0.5))
+    with pytest.raises(DataError, match=r"must sum to one over the classes; got a sum of 1\.00001"):
+        psis_loo_discriminative(np.log(P * (1 + 1e-5)), y)

@@ -292,3 +292,18 @@ def test_empirical_bayes_says_when_the_data_want_no_slopes_at_all():
         empirical_bayes(lambda s: with_prior_scale(target, s))
     with pytest.raises(PriorError, match="full covariance cannot be replaced"):
         with_prior_scale(LogisticTarget(np.ones((2, 1)), [0, 1], Normal(covariance=[[1.0]])), 1.0)
+
+
+def test_a_step_must_gain_and_not_only_lose_little():
+    """f = w − c w² with half of its curvature stated: the full step from 0 falls by 5e-5, which is 5e-5 of its slope.
+
+    A rule that allows such a fall goes to and fro between 0 and 1 for ever; one that asks for a gain halves the step,
+    and finds the mode 1/(2c).
+    """
+    c = 1.00005
+    target = FunctionTarget(
+        1, lambda w: float(w[0] - c * w[0] ** 2), lambda w: np.array([1 - 2 * c * w[0]]), lambda w: np.array([[1.0]])
+    )
+    w, _, _, info = find_mode(target, np.zeros(1))
+    assert info.converged
+    assert w[0] == pytest.approx(1 / (2 * c), abs=1e-5)

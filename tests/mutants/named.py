@@ -20,11 +20,17 @@ class Named:
 
 _TRUST = ("tests/methods/importance/test_trust.py",)
 _LKJ = ("tests/families/gaussian/test_lkj.py",)
+_DENSITIES = ("tests/families/test_densities.py",)
 _NUTS = ("tests/methods/nuts/test_behaviour.py",)
 
 NAMED = (
     Named("bayes_gda/families/gaussian/lkj.py", "(p.eta - 1) * log_det_R", "p.eta * log_det_R", _LKJ),
-    Named("bayes_gda/families/gaussian/lkj.py", "2 * self.prior.eta - 2 + d", "2 * self.prior.eta - 1 + d", _LKJ),
+    Named(
+        "bayes_gda/families/gaussian/lkj.py",
+        "2 * self.prior.eta - 2 + d",
+        "2 * self.prior.eta - 1 + d",
+        _DENSITIES,
+    ),
     Named("bayes_gda/methods/importance/trust.py", "STEADY = 0.995", "STEADY = 0.9", _TRUST),
     Named("bayes_gda/methods/importance/trust.py", "ENOUGH = 400.0", "ENOUGH = 40.0", _TRUST),
     Named(

@@ -399,6 +399,8 @@ SPOILERS = [
     (OBJECTS[19], "covariance", always("diagonal")),
     (OBJECTS[19], "posterior", always(None)),
     (OBJECTS[19], "alpha", drop_last),
+    (OBJECTS[19], "posterior.alpha", put(0, 0.0)),
+    (OBJECTS[19], "posterior.alpha", put(1, -1.0)),
     (OBJECTS[20], "covariance", always("own")),
     (OBJECTS[20], "draws.pi", put((0, 0), -0.1)),
     (OBJECTS[20], "draws.Sigma", put((0, 0, 0), -0.1)),

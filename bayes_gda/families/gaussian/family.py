@@ -32,7 +32,7 @@ from bayes_gda.families.gaussian.exact import (
 )
 from bayes_gda.families.gaussian.gaps import fitting
 from bayes_gda.families.gaussian.remarks import remark_on_binaries
-from bayes_gda.memory import require_memory
+from bayes_gda.memory import announce_work, require_memory
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
 from bayes_gda.methods.ladder import EXACT, Exact
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -102,8 +102,10 @@ class Gaussian(Family):
             require_memory(
                 8.0 * data.d**2 * (2 * data.K + 6),
                 f"The covariances of {data.d} features in {data.K} classes",
-                "Use fewer features or levels, the naive model, or logistic regression.",
+                (remedy := "Use fewer features or levels, the naive model, or logistic regression."),
             )
+            products, factors = 2.0 * data.n * data.d**2, 6.0 * data.K * data.d**3
+            announce_work(products + factors, f"A fit of the covariances of {data.d} features", remedy)
         moments = Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight)
         return cls.of_moments(moments, data, prior)
 

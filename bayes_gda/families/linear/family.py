@@ -25,6 +25,7 @@ from bayes_gda.families.linear.ep.better import CERTIFICATES, better_gaussian
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import (
     RegressionTarget,
+    check_effort,
     empirical_bayes,
     regression_laplace,
     state_prior,
@@ -203,6 +204,7 @@ class Linear(Family):
 
     def laplace(self) -> GaussianPosterior:
         """Return the Gaussian at the mode."""
+        check_effort(self.cost_rows, self.parameters, 1 if self.binary else self.data.K)
         if self.before is not None:
             return laplace_approximation(self.target, self.before.mean)
         if self.hierarchical:

@@ -26,6 +26,7 @@ from bayes_gda.errors import ConvergenceError, PriorError
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.linalg import solve_triangular
+from bayes_gda.memory import announce_work, require_memory
 from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import HierarchicalScale, Normal
@@ -42,6 +43,28 @@ SUBSAMPLE_SEED = 0
 UNKNOWN_ACTIVATION = 50.0
 # Prior scales among which empirical Bayes looks: from no effect at all to practically flat, on standardised features.
 SCALE_BOUNDS = (1e-3, 1e3)
+# Square matrices of all weights that stand in memory at the same time; passes of Newton's method and of expectation
+# propagation together; passes of the variational approximation of several classes, and what its 128 points a row take,
+# each as long as ten operations of a product.
+MATRICES, PASSES, VARIATIONAL_PASSES, POINT_OPERATIONS = 8, 25, 25, 1280
+
+
+def check_effort(rows: int, weights: int, classes: int) -> None:
+    """Raise if a fit would take more memory than is free, and say so if it is expected to take more than a minute.
+
+    Parameters
+    ----------
+    rows, weights
+        Of the data, and of all classes together.
+    classes
+        Classes with weights of their own; 1 for two classes.
+    """
+    remedy = "Use fewer columns or classes, or LDA or the naive model, whose posteriors have a closed form."
+    require_memory(8.0 * MATRICES * weights**2, f"The curvature of {weights} weights", remedy)
+    passes = PASSES * (weights**3 / 3 + 2.0 * rows * weights**2)
+    if classes > 1:
+        passes += VARIATIONAL_PASSES * (2.0 * rows * weights**2 + POINT_OPERATIONS * rows * classes**2)
+    announce_work(passes, f"A regression of {weights} weights given {rows} rows", remedy)
 
 
 def regression_laplace(

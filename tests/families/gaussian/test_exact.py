@@ -261,3 +261,17 @@ def test_a_prior_of_another_size_is_refused():
     X, y = simulate()
     with pytest.raises(PriorError, match="3 classes × 3 features, the prior 3 × 2"):
         lda_posterior(Moments.from_arrays(X, y, 3), NIW(m=[0, 0], kappa=1, Psi=np.eye(2), nu=4))
+
+
+@pytest.mark.parametrize(("noise", "refused"), [(1e-5, False), (2e-7, True)])
+def test_a_feature_that_others_leave_a_share_of_less_than_1e_12_is_refused(noise, refused):
+    """1 − R² of the third feature on the others is noise² but for a factor near 1: 1e-10, and 4e-14."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 3))
+    X[:, 2] = (X[:, 0] + X[:, 1]) / np.sqrt(2) + noise * X[:, 2]
+    moments = Moments.from_arrays(X, np.arange(60) % 2, 2)
+    if refused:
+        with pytest.raises(DataError, match="Feature 3 is a sum of others up to rounding"):
+            lda_posterior(moments, NIW.jeffreys(3))
+    else:
+        assert np.isfinite(lda_posterior(moments, NIW.jeffreys(3)).log_joint(X)).all()

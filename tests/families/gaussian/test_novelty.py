@@ -134,3 +134,12 @@ def test_with_the_prior_the_rate_is_that_of_refits(name):
         rates.append((found.novel[::2].mean(), found.novel[1::2].mean()))
     error = np.std(rates, axis=0) / np.sqrt(len(rates))
     assert (np.abs(np.mean(rates, axis=0) - 0.1) < 3.5 * error + 0.02).all()
+
+
+def test_the_threshold_is_that_of_the_seed():
+    """It is simulated: another seed gives another one, within the error of a 1 % quantile of 50 000."""
+    posterior = fit("lda")
+    X = predictive(posterior, 3, 0)[0]
+    a, b, other = (detect_novelty(posterior, X, random_seed=seed).threshold[0] for seed in (1, 1, 2))
+    assert a == b != other
+    assert other == pytest.approx(a, rel=0.2)

@@ -14,11 +14,13 @@ from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.methods.importance import trust
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import fit_pareto, smooth
-from bayes_gda.methods.importance.trust import assess
+from bayes_gda.methods.importance.trust import assess, correct, decide_verdict
 from bayes_gda.methods.laplace import FunctionTarget, GaussianPosterior, NewtonInfo, laplace_approximation
 from bayes_gda.methods.skew import lindley_mean
+from bayes_gda.methods.verdict import Importance, PredictionShift
 from bayes_gda.priors import Normal
 
 
@@ -256,3 +258,72 @@ def test_all_weight_on_one_draw_needs_mcmc_and_no_warning(slope):
     assert trust.verdict == "needs-mcmc"
     assert np.isfinite(trust.importance.mean_shift).all()
     assert np.isfinite(trust.importance.sd_ratio).all()
+
+
+# ── The rules, each by what its number means ────────────────────────────────────────────────────────────────────────
+
+
+def evidence(*, k=0.2, ess=0.9, corrected_k=0.2, effective=4000, largest=None, error=0.0, shift=0.0, ratio=1.0):
+    """Figures of an easy posterior, but for those that are given."""
+    compared = None if largest is None else PredictionShift(largest, 0, 0, 0, 0, 0, 0, error, error, 0.02, 10)
+    S = 8000
+    one = np.ones(1)
+    return Importance(
+        k, ess, 0.7, corrected_k, effective / S, 0, 0, shift * one, ratio * one, compared, np.zeros((S, 1)), one
+    )
+
+
+@pytest.mark.parametrize(
+    ("variation", "word"), [(0.06, "trusted"), (0.069, "trusted"), (0.073, "corrected"), (0.3, "corrected")]
+)
+def test_a_heavy_tail_of_ratios_that_vary_by_less_than_7_percent_is_no_alarm(variation, word):
+    """ESS/S = 1/(1 + cv²) for ratios of coefficient of variation cv."""
+    found = decide_verdict(evidence(k=0.9, ess=1 / (1 + variation**2), largest=0.001), 0.02)
+    assert found[0] == word
+    # The same for the proposal behind the corrected draws.
+    found = decide_verdict(evidence(corrected_k=0.9, ess=1 / (1 + variation**2), largest=0.001), 0.02)
+    assert (found[0] == "needs-mcmc") == (word == "corrected")
+
+
+@pytest.mark.parametrize(("sd_error", "word"), [(0.049, "trusted"), (0.051, "needs-mcmc")])
+def test_means_must_be_known_to_5_percent_of_a_posterior_sd(sd_error, word):
+    """The mean of E effective draws has a standard error of 1/√E standard deviations."""
+    assert decide_verdict(evidence(effective=1 / sd_error**2, largest=0.001), 0.02)[0] == word
+
+
+@pytest.mark.parametrize(("largest", "error", "word"), [(0.0155, 0.002, "trusted"), (0.0165, 0.002, "corrected")])
+def test_a_change_is_within_the_tolerance_only_with_two_standard_errors(largest, error, word):
+    assert decide_verdict(evidence(largest=largest, error=error), 0.02)[0] == word
+    assert decide_verdict(evidence(largest=largest, error=0.0), 0.02)[0] == "trusted"
+
+
+@pytest.mark.parametrize(
+    ("figures", "word"),
+    [
+        ({"ess": 0.51}, "trusted"),
+        ({"ess": 0.49}, "corrected"),
+        ({"shift": 0.099}, "trusted"),
+        ({"shift": -0.101}, "corrected"),
+        ({"ratio": np.exp(0.099)}, "trusted"),
+        ({"ratio": np.exp(-0.101)}, "corrected"),
+    ],
+)
+def test_without_rows_half_of_the_draws_must_be_effective_and_moments_within_a_tenth(figures, word):
+    assert decide_verdict(evidence(**figures), 0.02)[0] == word
+
+
+def test_draws_of_all_rounds_are_weighed_against_the_mixture_of_their_proposals(monkeypatch):
+    """Then the mean ratio over the pool is the evidence, 1 here, whatever the rounds were."""
+    ratios = []
+    monkeypatch.setattr(trust, "smooth", lambda r: ratios.append(r) or smooth(r))
+
+    class TwoHills:
+        def log_density(self, w):
+            return np.logaddexp(*(stats.norm(at, 0.5).logpdf(w[:, 0]) for at in (-1.5, 1.5))) - np.log(2)
+
+    start = SplitT(np.array([1.5]), np.array([[0.8]]), np.zeros(1))
+    correct(TwoHills(), start, 1000, np.random.default_rng(1))
+    pools = [np.exp(r) for r in ratios if len(r) in (2000, 3000)]
+    assert pools
+    for pool in pools:
+        assert abs(pool.mean() - 1) < 4 * pool.std() / np.sqrt(len(pool))
