@@ -10,10 +10,10 @@ from bayes_gda.cli.commands import app
 CHARSET = "utf-8"
 
 
-def run(*args, code=0):
+def run(*args, code=0, stdin=None):
     """Run a command that shall leave with `code`; what went wrong is one line, and no traceback."""
     try:
-        result = CliRunner(charset=CHARSET).invoke(app, [str(a) for a in args], prog_name="bayes-gda")
+        result = CliRunner(charset=CHARSET).invoke(app, [str(a) for a in args], input=stdin, prog_name="bayes-gda")
     finally:
         rich.reconfigure()  # a command that samples sends rich's bars to stderr, for as long as its process lives
     assert result.exit_code == code, (result.exit_code, result.stdout, result.stderr, result.exception)

@@ -3,7 +3,8 @@
     commands    the commands with their options: what `--help` shows
     shell       errors as one line, exit codes, Ctrl-C, closed pipes
     inputs      tables, examples and cost matrices
-    outputs     files written whole or not at all; CSV, JSON, tables for people, progress
+    outputs     files written whole or not at all; JSON, tables for people, progress
+    tabular     rows as CSV, Parquet, JSON lines and the like
     actions     what the commands do
 
 Nothing here imports NumPy before a command runs, so that `--help` is there at once.

@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import shutil
+import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bayes_gda.checks import Floats, frozen
+from bayes_gda.cli.shell import note
 from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.files import read_frame
 from bayes_gda.data.frames.encode import AnyEncoding
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EXAMPLE = "example:"
+STDIN = "-"
 # The class column of an example, which has no name of its own; not taken by a feature of any of them.
 EXAMPLE_TARGET = "class"
 
@@ -46,6 +51,8 @@ class TableOptions:
         `error`, or `drop` columns that do not vary.
     dialect
         How a text file is written.
+    format
+        Type of the file, such as `csv`; None if its name says it.
     """
 
     target: str | None
@@ -55,13 +62,15 @@ class TableOptions:
     formula: str | None = None
     constant: str = "error"
     dialect: Dialect = AS_FOUND
+    format: str | None = None
 
     def words(self) -> tuple[str, ...]:
         """Return the options but the target as one would type them."""
         columns = [("--categorical", name) for name in self.categorical] + [("--drop", name) for name in self.drop]
         gaps = [("--missing", self.missing)] if self.missing != "error" else []
-        said = {"--formula": self.formula, "--sep": self.dialect.sep, "--decimal": self.dialect.decimal}
-        more = [(name, value) for name, value in {**said, "--encoding": self.dialect.encoding}.items() if value]
+        said = {"--formula": self.formula, "--format": self.format, "--sep": self.dialect.sep}
+        said |= {"--decimal": self.dialect.decimal, "--encoding": self.dialect.encoding}
+        more = [(name, value) for name, value in said.items() if value]
         flags = ("--drop-constant",) if self.constant == "drop" else ()
         return (*(word for pair in columns + gaps + more for word in pair), *flags)
 
@@ -122,9 +131,11 @@ def table_of(data: Dataset) -> "pd.DataFrame":
     return frame.assign(**{EXAMPLE_TARGET: labels_of(data)})
 
 
-def read_new_rows(path: str, encoding: AnyEncoding, dialect: Dialect = AS_FOUND) -> "pd.DataFrame":
+def read_new_rows(
+    path: str, encoding: AnyEncoding, dialect: Dialect = AS_FOUND, kind: str | None = None
+) -> "pd.DataFrame":
     """Read a table that has every column of the encoding; those that are missing are all named at once."""
-    frame = _read_file(path, dialect)
+    frame = _read_file(path, dialect, kind)
     absent = [column.name for column in encoding.columns if column.name not in frame.columns]
     if absent:
         hint = columns_hint(absent[0], frame.columns) if len(absent) == 1 else f" It has {listed(frame.columns)}."
@@ -134,18 +145,57 @@ def read_new_rows(path: str, encoding: AnyEncoding, dialect: Dialect = AS_FOUND)
     return frame
 
 
-def _read_file(name: str, dialect: Dialect) -> "pd.DataFrame":
-    """Read a file whole; a folder is for `fit`, which takes it in batches."""
+def _read_file(name: str, dialect: Dialect, kind: str | None = None) -> "pd.DataFrame":
+    """Read a file, or stdin, whole; a folder is for `fit`, which takes it in batches."""
+    if name == STDIN:
+        return _read_stdin(dialect, kind or "csv")
     path = Path(name)
     if path.is_dir():
         raise DataError(f"{name!r} is a folder, which only `fit` reads. Give a file.")
-    return read_frame(path, dialect)
+    try:
+        return read_frame(path, dialect, None if kind is None else f".{kind}")
+    except DataError as error:
+        text = str(error)
+        if text.startswith("Cannot tell the type"):
+            raise DataError(f"{text.rstrip('.')}, or say it: --format csv.") from None
+        raise
+
+
+def _read_stdin(dialect: Dialect, kind: str) -> "pd.DataFrame":
+    """Read a table from stdin, by way of a file, as some types are not read from their beginning to their end."""
+    if sys.stdin.isatty():
+        note("Reading rows from the terminal; Ctrl-D ends them.")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"stdin.{kind}"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        if not path.stat().st_size:
+            raise DataError("Stdin is empty. Pipe a table into it, or name a file.")
+        try:
+            return read_frame(path, dialect)
+        except DataError as error:
+            raise DataError(str(error).replace(repr(str(path)), "stdin").replace(repr(path.name), "stdin")) from None
 
 
 def _from_file(source: str, options: TableOptions) -> Dataset:
     if options.target is None and options.formula is None:
         raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
-    frame = _read_file(source, options.dialect)
+    return _data_of(_read_file(source, options.dialect, options.format), options)
+
+
+def read_labelled(source: str, options: TableOptions) -> "tuple[pd.DataFrame, Dataset]":
+    """Read a table, or load an example, and return its rows as they came and as a data set."""
+    if source.startswith(EXAMPLE):
+        data = read_data(source, options)
+        return table_of(data), data
+    if options.target is None:
+        raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
+    frame = _read_file(source, options.dialect, options.format)
+    return frame, _data_of(frame, options)
+
+
+def _data_of(frame: "pd.DataFrame", options: TableOptions) -> Dataset:
+    """Return the data set of a table that was read."""
     asked: dict[str, Any] = {"missing": options.missing, "constant": options.constant, "formula": options.formula}
     try:
         frame = drop_columns(frame, options.drop, options.target)

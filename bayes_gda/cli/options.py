@@ -37,6 +37,26 @@ class Sampler(StrEnum):
     numpyro = "numpyro"
 
 
+class Format(StrEnum):
+    """Types of tables."""
+
+    csv = "csv"
+    tsv = "tsv"
+    jsonl = "jsonl"
+    parquet = "parquet"
+    feather = "feather"
+    xlsx = "xlsx"
+
+
+class EffectKind(StrEnum):
+    """Kinds of effects."""
+
+    slopes = "slopes"
+    comparisons = "comparisons"
+    predictions = "predictions"
+    odds = "odds"
+
+
 class Simulation(StrEnum):
     """What can be simulated."""
 
@@ -47,14 +67,15 @@ class Simulation(StrEnum):
 
 
 _TABLE = "The table"
+TYPES = ", ".join(Format)
 _FIT = "The computation"
 
-_FILES = "A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx, .jsonl)"
+_FILES = "A file (.csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx, .jsonl), - for stdin,"
 _EXAMPLES = "or example:NAME; `bayes-gda examples` lists the names."
 Data = Annotated[str, typer.Argument(metavar="DATA", show_default=False, help=f"{_FILES} {_EXAMPLES}")]
 DataOrFolder = Annotated[
     str,
-    typer.Argument(metavar="DATA", show_default=False, help=f"{_FILES}, a folder of .parquet files, {_EXAMPLES}"),
+    typer.Argument(metavar="DATA", show_default=False, help=f"{_FILES} a folder of .parquet files, {_EXAMPLES}"),
 ]
 Target = Annotated[
     str | None,
@@ -245,7 +266,18 @@ Formulas = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Rows = Annotated[
     str | None,
-    typer.Option("--out", "-o", metavar="FILE", show_default="stdout", help="The CSV file to write; - is stdout."),
+    typer.Option(
+        "--out", "-o", metavar="FILE", show_default="stdout", help="The file to write; - is stdout. CSV, or see --to."
+    ),
+]
+To = Annotated[
+    Format | None,
+    typer.Option(
+        "--to",
+        metavar="TYPE",
+        show_default="as the name of -o ends, or csv",
+        help=f"Type of the rows written: {TYPES}.",
+    ),
 ]
 
 
@@ -261,6 +293,16 @@ Formula = Annotated[
 ]
 DropConstant = Annotated[
     bool, typer.Option("--drop-constant", rich_help_panel=_TABLE, help="Leave out all columns that do not vary.")
+]
+FormatOption = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        metavar="TYPE",
+        show_default="as the name ends; of stdin csv",
+        rich_help_panel=_TABLE,
+        help=f"Type of the table: {TYPES}.",
+    ),
 ]
 Sep = Annotated[
     str | None,
@@ -321,14 +363,15 @@ def read(source: str, options: Any) -> Any:
 
 
 def table_options(
-    target: Any, categorical: Any, drop: Any, missing: str, formula: Any, constant: bool, text: Any
+    target: Any, categorical: Any, drop: Any, missing: str, formula: Any, constant: bool, text: Any, kind: Any = None
 ) -> Any:
     """Return how to read a table, by the options of a command."""
     from bayes_gda.cli.inputs import TableOptions
     from bayes_gda.data.frames.text import Dialect
 
     columns = tuple(categorical or ()), tuple(drop or ())
-    return TableOptions(target, *columns, missing, formula, "drop" if constant else "error", Dialect(*text))
+    constants = "drop" if constant else "error"
+    return TableOptions(target, *columns, missing, formula, constants, Dialect(*text), kind and kind.value)
 
 
 def costs(path: str, class_names: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What goes out: files written whole or not at all; CSV and JSON for programs, tables and sentences for people.
+"""What goes out: files written whole or not at all; JSON for programs, tables and sentences for people.
 
 Results go to stdout; what is said on the way (progress, "Wrote …") goes to stderr, and progress only to a terminal.
 """
@@ -9,18 +9,16 @@ import os
 import secrets
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
-from bayes_gda.cli.shell import check_interrupted, clean, say
+from bayes_gda.cli.shell import QUIET, VERBOSE, check_interrupted, clean, loudness, say
 from bayes_gda.errors import DataError, StoreError
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STDOUT = "-"
 # Where a verdict of each colour stands in rich's names; bright enough on both white and black.
@@ -30,6 +28,11 @@ PAGE = 80
 
 # Characters of a name that a table does not cut: the longest of our own are shorter.
 WORD = 16
+# Characters between two columns.
+GAP = 3
+
+# Share of the work that must be done before the time left is told.
+FORESEEN = 0.05
 
 # Characters written at once: a pipe's usual buffer.
 PIECE = 65_536
@@ -41,7 +44,7 @@ Advance = Callable[[str, float], None]
 # ── Files ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def check_file(out: str | None, *, inputs: Sequence[str] = (), stdout: bool = True) -> None:
+def check_file(out: str | None, *, inputs: Sequence[str] = (), stdout: bool = True, option: str = "-o") -> None:
     """Raise if a file cannot be written, before the work and not after it.
 
     Parameters
@@ -52,19 +55,22 @@ def check_file(out: str | None, *, inputs: Sequence[str] = (), stdout: bool = Tr
         Paths that the command reads, which it shall not replace.
     stdout
         Whether stdout will do.
+    option
+        The option that names it.
     """
     if out is None or out == STDOUT:
         if not stdout:
-            raise DataError("`-o` must name a file; a model cannot be written to stdout.")
+            what = "a model" if option == "-o" else "that"
+            raise DataError(f"`{option}` must name a file; {what} cannot be written to stdout.")
         return
-    path = _path(out, "-o")
+    path = _path(out, option)
     if path.is_dir():
-        raise DataError(f"`-o` must name a file; {out!r} is a folder. Give a name inside it.")
+        raise DataError(f"`{option}` must name a file; {out!r} is a folder. Give a name inside it.")
     if path.exists() and not path.is_file() and not stdout:
-        raise DataError(f"`-o` must name a file; {out!r} is a device.")
+        raise DataError(f"`{option}` must name a file; {out!r} is a device.")
     for name in inputs:
         if path.exists() and os.path.exists(name) and os.path.samefile(path, name):
-            raise DataError(f"`-o` would replace the input {name!r}. Give another name.")
+            raise DataError(f"`{option}` would replace the input {name!r}. Give another name.")
     _check_folder(path.parent, out)
 
 
@@ -98,14 +104,19 @@ def check_report_folder(out: str | None, data: str = "", cost: str | None = None
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a file in UTF-8, atomically: until the last step an old one stands untouched."""
+    write_bytes(path, text.encode("utf-8", errors="backslashreplace"))
+
+
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """Write a file atomically: until the last step an old one stands untouched."""
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():  # /dev/null, a pipe: there is nothing to replace
-        target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="")
+        target.write_bytes(content)
         return
     draft = target.parent / f".{secrets.token_hex(8)}.tmp"  # beside the target: a rename must not cross disks
     try:
-        with open(draft, "x", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.write(text)
+        with open(draft, "xb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
@@ -138,67 +149,13 @@ def _check_folder(folder: Path, out: str) -> None:
 # ── For programs ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def write_rows(
-    table: "pd.DataFrame", out: str | None, summary: Mapping[str, Any] | None, noun: str, *, formulas: bool = False
-) -> None:
-    """Write rows as CSV to a file or to stdout; with a summary, print that as JSON, and the rows in it if no file.
-
-    Parameters
-    ----------
-    table
-        The rows; its index is left out.
-    out
-        Path of a file; `-` and None are stdout.
-    summary
-        What `--json` prints; None without that option.
-    noun
-        What the rows are, for the person.
-    formulas
-        Whether text that a spreadsheet would take for a formula stays as it is.
-    """
-    csv = table if formulas else without_formulas(table)
-    to_file = out is not None and out != STDOUT
-    if to_file:
-        write_text(str(out), csv.to_csv(index=False, lineterminator="\n"))
-        say(f"Wrote {out}: {len(table)} {noun}.")
-    if summary is not None:
-        rows = {} if to_file else {"rows": table.to_dict(orient="records")}
-        write_json({**summary, "out": out if to_file else None, **rows})
-    elif not to_file:
-        _print(csv.to_csv(index=False, lineterminator="\n"))
-
-
-def without_formulas(table: "pd.DataFrame") -> "pd.DataFrame":
-    """Return a table in which no text is a formula to a spreadsheet: an apostrophe stands before such a one.
-
-    Names of classes and columns come with the data, perhaps from a stranger; `=HYPERLINK(…)` would be run on opening.
-    """
-    out = table.copy()
-    for j in range(table.shape[1]):
-        column = table.iloc[:, j]
-        if column.dtype.kind not in "biufc":
-            out.isetitem(j, [_harmless(cell) for cell in column.tolist()])
-    out.columns = [_harmless(name) for name in table.columns]
-    return out
-
-
-def _harmless(cell: Any) -> Any:
-    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return cell
-    try:
-        float(cell)  # the class "-1" is a number to a spreadsheet, and does nothing
-    except ValueError:
-        return f"'{cell}"
-    return cell
-
-
 def write_json(value: Any) -> None:
     """Print a value as JSON; what is not a finite number is null."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    _print(json.dumps(plain(value), indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
+    print_text(json.dumps(plain(value), indent=2, ensure_ascii=not unicode, allow_nan=False) + "\n")
 
 
-def _print(text: str) -> None:
+def print_text(text: str) -> None:
     """Write to stdout piece by piece: of one large piece Python would not say that the reader went away."""
     if sys.stdout.isatty():  # a name may hold what a terminal takes for a command
         text = "".join(char if char.isprintable() or char == "\n" else repr(char)[1:-1] for char in text)
@@ -251,7 +208,12 @@ def show_table(title: str, head: Sequence[str], lines: Sequence[Sequence[Any]], 
         )
     for line in lines:
         table.add_row(*[Text(clean(cell)) for cell in line])
-    _console().print(table, "")
+    console = _console()
+    # A number that is cut is another number: where there is no room the terminal breaks the lines.
+    widths = [max(len(clean(cell)) for cell in column) for column in zip(head, *lines, strict=True)]
+    least = sum(min(WORD, width) if j < left else width for j, width in enumerate(widths)) + GAP * (len(head) - 1)
+    console.width = max(console.width, least)
+    console.print(table, "")
 
 
 def show_facts(facts: Mapping[str, str]) -> None:
@@ -296,38 +258,63 @@ def _console() -> Any:
 
 
 @contextmanager
-def progress(title: str, *, quiet: bool = False) -> Iterator[Advance]:
-    """Show a bar with the time left on stderr, if that is a terminal; Ctrl-C is heard at every step of it.
+def progress(title: str, *, silent: bool = False) -> Iterator[Advance]:
+    """Show how far a command is on stderr: a bar with the time left if that is a terminal, lines if `--verbose`.
+
+    Ctrl-C is heard at every step of it.
 
     Parameters
     ----------
     title
         What the command does.
-    quiet
+    silent
         Whether to show nothing, as where a sampler has bars of its own.
     """
+    begun = time.monotonic()
 
     def listen(stage: str, share: float) -> None:
         if share < 1:  # at the end it is too late: the work is done
             check_interrupted()
 
-    if quiet or not sys.stderr.isatty():
+    def tell(stage: str, share: float) -> None:
+        listen(stage, share)
+        say(f"{title}: {stage} ({share:.0%}, {time.monotonic() - begun:.1f} s)")
+
+    if silent or loudness() == QUIET or not (loudness() == VERBOSE or sys.stderr.isatty()):
         yield listen
-        return
+    elif loudness() == VERBOSE:
+        yield tell
+    else:
+        with _bar(title, listen) as advance:
+            yield advance
+
+
+@contextmanager
+def _bar(title: str, listen: Advance) -> Iterator[Advance]:
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
     from rich.text import Text
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left:"))
-    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True, emoji=False), transient=True)
+    # Narrow enough for 80 columns beside the longest stage.
+    columns = (TextColumn("{task.description}"), BarColumn(16), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    bar = Progress(*columns, console=Console(stderr=True, emoji=False), transient=True)
     with bar:
-        task = bar.add_task(Text(clean(title)).markup, total=1.0)
+        task = bar.add_task(Text(clean(title)).markup, total=1.0, left="")
 
         def advance(stage: str, share: float) -> None:
             listen(stage, share)
-            bar.update(task, description=Text(clean(f"{title}: {stage}")).markup, completed=share)
+            left = time_left(bar.tasks[0].elapsed or 0.0, share)
+            bar.update(task, description=Text(clean(f"{title}: {stage}")).markup, completed=share, left=left)
 
         yield advance
+
+
+def time_left(elapsed: float, share: float) -> str:
+    """Return how long the rest will take if it goes on as before, in words; nothing as long as that is a guess."""
+    if share < FORESEEN:
+        return ""
+    seconds = elapsed * (1 - share) / share
+    return f"{seconds:.0f} s left" if seconds < 100 else f"{seconds / 60:.0f} min left"
 
 
 def sampler_bars() -> bool:
@@ -335,4 +322,4 @@ def sampler_bars() -> bool:
     import rich
 
     rich.reconfigure(stderr=True)
-    return sys.stderr.isatty()
+    return sys.stderr.isatty() and loudness() > QUIET

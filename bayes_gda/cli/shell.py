@@ -37,6 +37,10 @@ _ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains)=['\"]?(\w+)['\"]?")
 # The signal that asked for an end, such as Ctrl-C's. A sampler answers it by returning the draws it has; a command must
 # not take those for all.
 _stopped: int | None = None
+# What a command tells beside its results: 0 warnings and errors only, 1 also what was written and how far it is, 2 also
+# each stage as a line.
+QUIET, USUAL, VERBOSE = 0, 1, 2
+_loudness = USUAL
 _WORDS: dict[int, str] = {int(signal.SIGINT): "Interrupted", int(signal.SIGTERM): "Terminated"}
 if hasattr(signal, "SIGHUP"):  # not on Windows
     _WORDS[int(signal.SIGHUP)] = "The terminal went away"
@@ -59,6 +63,7 @@ class Shell(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that the arguments name."""
+        set_loudness(USUAL)
         try:
             with _warnings_in_one_line(), _noticing_interrupts():
                 result = super().invoke(ctx)
@@ -68,6 +73,17 @@ class Shell(TyperGroup):
             raise
         except (Exception, KeyboardInterrupt) as error:
             raise typer.Exit(_explain(error)) from None
+
+
+def set_loudness(level: int) -> None:
+    """Set what the command tells beside its results: QUIET, USUAL or VERBOSE."""
+    global _loudness
+    _loudness = level
+
+
+def loudness() -> int:
+    """Return what the command tells beside its results."""
+    return _loudness
 
 
 def check_interrupted() -> None:
@@ -90,6 +106,12 @@ def say(text: str) -> None:
     """Write a line for the person at the terminal, to stderr."""
     with suppress(BrokenPipeError):
         typer.echo(clean(text), err=True)
+
+
+def note(text: str) -> None:
+    """Write a line that `--quiet` leaves out, to stderr."""
+    if _loudness > QUIET:
+        say(text)
 
 
 def _explain(error: BaseException) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import zipfile
 import zlib
 from contextlib import AbstractContextManager
@@ -37,8 +38,8 @@ _KINDS = {
 LONGEST_LINE = 50_000_000
 
 
-def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
-    """Read a file whose name says its type; whatever is wrong with it is a `DataError`.
+def read_frame(path: Path, dialect: Dialect = AS_FOUND, kind: str | None = None) -> pd.DataFrame:
+    """Read a file; whatever is wrong with it is a `DataError`.
 
     Parameters
     ----------
@@ -46,10 +47,12 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
         The file.
     dialect
         How a text file is written; what is None is found out.
+    kind
+        Its type, such as `.csv`; None if its name says it.
     """
     import pandas as pd
 
-    kind = next((kind for kind in _KINDS if path.name.lower().endswith(kind)), None)
+    kind = kind or next((known for known in _KINDS if path.name.lower().endswith(known)), None)
     if kind is None:
         raise DataError(f"Cannot tell the type of {str(path)!r}; name it as one of {', '.join(_KINDS)}.")
     if not path.exists():
@@ -64,7 +67,7 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND) -> pd.DataFrame:
         if kind == ".xlsx":
             return pd.read_excel(path)
         if kind in (".jsonl", ".ndjson"):
-            return pd.read_json(path, lines=True)
+            return _read_json_lines(path)
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind == ".feather":
@@ -118,6 +121,25 @@ def _text_size(file: IO[bytes] | gzip.GzipFile, name: str) -> int:
                 "quotation marks are closed and that lines end."
             )
     return total
+
+
+def _read_json_lines(path: Path) -> pd.DataFrame:
+    """Read objects, one a line; text stays text, where pandas would look for dates, and no digit is rounded."""
+    import pandas as pd
+
+    rows = []
+    with path.open(encoding="utf-8-sig") as file:
+        for i, line in enumerate(file):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError as error:
+                raise ValueError(f"line {i + 1} is not valid JSON: {error.msg}") from None
+            if not isinstance(row, dict):
+                raise ValueError(f"line {i + 1} must be an object with the columns as names")
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def _read_text(path: Path, dialect: Dialect) -> pd.DataFrame:

@@ -37,7 +37,7 @@ PAGE, NUMBERS, TEXT = "index.html", "report.json", "report.md"
 PARTS = 2
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Report:
     """A report that was written.
 
@@ -57,6 +57,11 @@ class Report:
     conclusions: tuple[Conclusion, ...]
     numbers: dict[str, Any]
     analysis: Analysis
+
+    def __repr__(self) -> str:
+        """Return where it is and what it says, in one line; the analysis would fill pages."""
+        chosen = self.numbers["chosen"]["name"]
+        return f"Report({str(self.folder)!r}, light={self.light!r}, chosen={chosen!r})"
 
     @property
     def page(self) -> Path:

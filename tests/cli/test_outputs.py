@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from bayes_gda.cli import outputs
+from bayes_gda.cli import outputs, tabular
 from bayes_gda.cli.actions.fits import _with_error
 from bayes_gda.cli.shell import clean, in_options
 from bayes_gda.errors import DataError
@@ -113,19 +113,19 @@ def test_advice_is_in_the_words_of_the_command_line():
 
 def test_a_table_goes_to_one_place(tmp_path, capsys):
     table = pd.DataFrame({"a": [1, 2], "b": [0.1, np.nan]})
-    outputs.write_rows(table, None, None, "rows")
+    tabular.write_rows(table, None, None)
     csv = capsys.readouterr()
     assert csv.out == "a,b\n1,0.1\n2,\n"
     path = tmp_path / "t.csv"
-    outputs.write_rows(table, str(path), None, "rows")
+    tabular.write_rows(table, str(path), None)
     said = capsys.readouterr()
     assert path.read_text() == csv.out
     assert said.out == ""
     assert "2 rows" in said.err
-    outputs.write_rows(table, "-", {"n": 2}, "rows")
+    tabular.write_rows(table, "-", {"n": 2})
     rows = [{"a": 1, "b": 0.1}, {"a": 2, "b": None}]
     assert json.loads(capsys.readouterr().out) == {"n": 2, "out": None, "rows": rows}
-    outputs.write_rows(table, str(path), {"n": 2}, "rows")
+    tabular.write_rows(table, str(path), {"n": 2})
     assert json.loads(capsys.readouterr().out) == {"n": 2, "out": str(path)}
 
 

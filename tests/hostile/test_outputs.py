@@ -16,7 +16,7 @@ from hostile.profiles import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayes_gda.cli.outputs import without_formulas
+from bayes_gda.cli.tabular import without_formulas
 from bayes_gda.estimators import BayesianLDA
 from bayes_gda.reporting.page.replacing import replaced
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_gda.cli.actions.fits import FitOptions, fit_model, make_estimator
-from bayes_gda.cli.inputs import EXAMPLE, TableOptions, encoding_of, read_data
+from bayes_gda.cli.inputs import EXAMPLE, STDIN, TableOptions, encoding_of, read_data
 from bayes_gda.cli.outputs import Advance, progress
 from bayes_gda.data.frames.encode import AnyEncoding
 from bayes_gda.data.frames.text import AS_FOUND
@@ -48,6 +48,8 @@ class Made:
 def in_batches(source: str) -> bool:
     """Whether a table is better not read whole: a folder, or a file that is large beside the memory."""
     path = Path(source)
+    if source == STDIN:
+        return False
     return path.is_dir() or (path.is_file() and path.stat().st_size > LARGE * _memory())
 
 
@@ -71,14 +73,15 @@ def fit_table(name: str, source: str, options: TableOptions, fit_options: FitOpt
     cluster
         Address of the scheduler of a Dask cluster; None reads here.
     """
-    if source.startswith(EXAMPLE):
-        raise DataError(f"`--batches` and `--cluster` are for files; got {source}. Leave them out.")
+    if source.startswith(EXAMPLE) or source == STDIN:
+        got = "stdin" if source == STDIN else source
+        raise DataError(f"`--batches` and `--cluster` are for files; got {got}. Leave them out.")
     if options.target is None:
         raise DataError("`--target` must name the column that holds the classes. Add: --target COLUMN")
-    if options.formula is not None or options.constant != "error" or options.dialect != AS_FOUND:
+    if options.formula is not None or options.constant != "error" or options.dialect != AS_FOUND or options.format:
         raise DataError(
-            "`--formula`, `--drop-constant`, `--sep`, `--decimal` and `--encoding` are for tables read whole; got one "
-            "read in batches. Leave them out."
+            "`--formula`, `--drop-constant`, `--format`, `--sep`, `--decimal` and `--encoding` are for tables read "
+            "whole; got one read in batches. Leave them out."
         )
     if options.missing == "keep":
         raise DataError("`--missing keep` is for tables read whole; got one read in batches. Use --missing drop.")

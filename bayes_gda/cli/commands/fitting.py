@@ -5,14 +5,14 @@ from typing import Annotated, Any
 import typer
 
 from bayes_gda.cli import options as o
-from bayes_gda.cli import outputs
-from bayes_gda.cli.commands.app import app
-from bayes_gda.cli.shell import NO, say
+from bayes_gda.cli import outputs, tabular
+from bayes_gda.cli.commands.app import command
+from bayes_gda.cli.shell import NO, QUIET, loudness, note
 from bayes_gda.errors import DataError
 from bayes_gda.missing import Predicted
 
 
-@app.command(epilog=o.COSTS)
+@command(epilog=o.COSTS)
 def report(
     data: o.Data,
     target: o.Target = None,
@@ -31,6 +31,7 @@ def report(
     missing: o.OnMissing = "error",
     formula: o.Formula = None,
     drop_constant: o.DropConstant = False,
+    format: o.FormatOption = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -45,7 +46,8 @@ def report(
     from bayes_gda.cli.inputs import model_names
 
     chosen, size = model_names(models, "--models"), o.parse_size(test_size)
-    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
+    text = sep, decimal, encoding
+    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, text, format)
     rows, costs = o.read(data, options), None
     if cost is not None:
         costs = o.costs(cost, rows.class_names)
@@ -71,13 +73,13 @@ def report(
         made = reports.write(rows, folder, {**settings, "progress": advance})
     if json:
         outputs.write_json(reports.as_json(made))
-    else:
+    elif loudness() > QUIET:
         reports.show_report(made)
     if strict and made.light == "red":
         raise typer.Exit(NO)
 
 
-@app.command()
+@command()
 def fit(
     data: o.DataOrFolder,
     model: Annotated[
@@ -98,6 +100,7 @@ def fit(
     missing: o.OnGaps = "error",
     formula: o.Formula = None,
     drop_constant: o.DropConstant = False,
+    format: o.FormatOption = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -123,20 +126,21 @@ def fit(
     fit_options = fits.FitOptions(
         inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance, link and link.value
     )
-    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
+    text = sep, decimal, encoding
+    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, text, format)
     if batches or cluster is not None or tables.in_batches(data):
         made = tables.fit_table(model, data, options, fit_options, cluster)
     else:
         made = tables.fit_whole(model, data, options, fit_options)
     save(made.estimator, out, encoding=made.encoding)
-    say(f"Wrote {out}.")
+    note(f"Wrote {out}.")
     if json:
         outputs.write_json({**fits.summary(made.estimator), "n": made.n, "fingerprint": made.fingerprint, "out": out})
-    else:
+    elif loudness() > QUIET:
         fits.show_fit(made.estimator)
 
 
-@app.command(epilog=o.COSTS)
+@command(epilog=o.COSTS)
 def predict(
     model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` wrote.")],
     new: Annotated[
@@ -144,10 +148,11 @@ def predict(
         typer.Argument(
             metavar="NEW",
             show_default=False,
-            help="A table that has the columns of the model, in any order; others are ignored.",
+            help="A table, or - for stdin, that has the columns of the model, in any order; others are ignored.",
         ),
     ],
     out: o.Rows = None,
+    to: o.To = None,
     cost: o.CostFile = None,
     interval: Annotated[
         float,
@@ -174,6 +179,7 @@ def predict(
     trust: o.Trust = False,
     formulas: o.Formulas = False,
     json: o.Json = False,
+    format: o.FormatOption = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -185,6 +191,7 @@ def predict(
     well they explain the row, may leave its interval.
     """
     outputs.check_file(out, inputs=[model, new, *([] if cost is None else [cost])])
+    kind = tabular.check_kind(out, to and to.value)
     if not 0 <= interval < 1:
         raise DataError(f"`--interval` must be at least 0 and below 1; got {interval:g}. Use 0.9 for 90 %.")
     if novel is not None and not 0 < novel < 1:
@@ -200,16 +207,16 @@ def predict(
     estimator = load(model)
     coding = rows.model_encoding(estimator, load_encoding(model))
     costs = None if cost is None else o.costs(cost, estimator.classes_.tolist())
-    frame = read_new_rows(new, coding, Dialect(sep, decimal, encoding))
+    frame = read_new_rows(new, coding, Dialect(sep, decimal, encoding), format and format.value)
     options = rows.PredictOptions(interval, costs, tuple(keep or ()), missing, novel, worth, trust)
     with outputs.progress("Predicting") as advance:
         table = rows.predict_rows(estimator, coding, frame, options, advance)
     counts = {str(label): int((table["prediction"] == label).sum()) for label in estimator.classes_.tolist()}
     summary = {"model": model_name(estimator), "n": len(table), "interval": interval, "predicted": counts}
-    outputs.write_rows(table, out, summary if json else None, "rows", formulas=formulas)
+    tabular.write_rows(table, out, summary if json else None, kind, formulas=formulas)
 
 
-@app.command()
+@command()
 def compare(
     data: o.Data,
     target: o.Target = None,
@@ -221,6 +228,7 @@ def compare(
     missing: o.OnGaps = "error",
     formula: o.Formula = None,
     drop_constant: o.DropConstant = False,
+    format: o.FormatOption = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
@@ -235,14 +243,15 @@ def compare(
     from bayes_gda.cli.inputs import model_names
 
     chosen, size = model_names(models, "--models"), o.parse_size(test_size)
-    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, (sep, decimal, encoding))
+    text = sep, decimal, encoding
+    options = o.table_options(target, categorical, drop, missing, formula, drop_constant, text, format)
     rows = o.read(data, options)
     from bayes_gda.cli.actions import fits, scores
     from bayes_gda.families.registry import default_families
 
     fit_options = fits.FitOptions(inference.value, sampler.value, draws, chains, seed, tolerance=tolerance)
     names = chosen or tuple(f.name for f in default_families(rows.K, gaps=rows.has_missing, encoding=rows.encoding))
-    with outputs.progress("Comparing", quiet=inference is o.Inference.mcmc) as advance:
+    with outputs.progress("Comparing", silent=inference is o.Inference.mcmc) as advance:
         result = scores.compare(rows, names, size, fit_options, advance)
     if json:
         outputs.write_json(scores.as_json(result, data))

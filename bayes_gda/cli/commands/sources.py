@@ -5,22 +5,24 @@ from typing import Annotated
 import typer
 
 from bayes_gda.cli import options as o
-from bayes_gda.cli import outputs
-from bayes_gda.cli.commands.app import app
+from bayes_gda.cli import outputs, tabular
+from bayes_gda.cli.commands.app import command
 from bayes_gda.errors import DataError
 
 
-@app.command()
+@command()
 def examples(
     name: Annotated[
         str | None, typer.Argument(metavar="NAME", show_default=False, help="The example to write; none lists them.")
     ] = None,
     out: o.Rows = None,
+    to: o.To = None,
     json: o.Json = False,
     seed: o.Seed = 0,
 ) -> None:
     """List the example data sets, or write one as CSV; its last column, `class`, holds the classes."""
     outputs.check_file(out)
+    kind = tabular.check_kind(out, to and to.value)
     from bayes_gda.data.examples import describe_example, example_names, load_example
 
     if name is None:
@@ -37,10 +39,10 @@ def examples(
     name = name.removeprefix("example:")
     rows = load_example(name, random_seed=seed)
     summary = {"name": name, "description": describe_example(name), "n": rows.n, "classes": list(rows.class_names)}
-    outputs.write_rows(table_of(rows), out, summary if json else None, "rows")
+    tabular.write_rows(table_of(rows), out, summary if json else None, kind)
 
 
-@app.command()
+@command()
 def simulate(
     what: Annotated[
         o.Simulation,
@@ -51,6 +53,7 @@ def simulate(
         ),
     ] = o.Simulation.gaussian,
     out: o.Rows = None,
+    to: o.To = None,
     n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=10_000_000, help="Rows.")] = 1000,
     d: Annotated[
         int | None, typer.Option("--d", metavar="N", min=1, max=1000, show_default="2", help="Features.")
@@ -72,6 +75,7 @@ def simulate(
 ) -> None:
     """Simulate rows of Gaussian classes as CSV; the last column, `class`, holds the classes."""
     outputs.check_file(out)
+    kind = tabular.check_kind(out, to and to.value)
     from bayes_gda.cli.inputs import table_of
     from bayes_gda.data.examples import draw_gaussian, draw_textbook
 
@@ -92,4 +96,4 @@ def simulate(
         drawn, truth = draw_textbook(what.value, n, seed)
     found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
     summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
-    outputs.write_rows(table_of(drawn), out, summary if json else None, "rows")
+    tabular.write_rows(table_of(drawn), out, summary if json else None, kind)

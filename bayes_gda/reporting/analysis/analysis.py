@@ -119,8 +119,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     if len(costs) == data.K and settings.action_names is None:
         costs = costs[order]  # an action for each class
     families, ladder = settings.families(data.K, data.encoding), settings.ladder()
-    # Each model is fitted, perhaps sampled, evaluated and weighed; then comparison, detail, figures and writing.
-    clock = Clock(settings.progress, len(families) * (4 - settings.quick) + 4)
+    each = dict.fromkeys(("fit", "evaluate", "weigh", *(() if settings.quick else ("sample",))), len(families))
+    clock = Clock(settings.progress, each | dict.fromkeys(("compare", "detail", "draw", "write"), 1))
     models: dict[str, Scorecard] = {}
     decided: dict[str, Decisions] = {}
     failed: dict[str, str] = {}

@@ -83,7 +83,7 @@ def effects(card: Scorecard, prob: float) -> Effects:
             what = {"feature": name, "change": change, "class": str(train.class_names[k])}
             lines.append(what | figures | {"positive": positive[0, k]})
     left_out = len(shown) * train.d - len(lines)
-    odds = None if beta is None else _odds(beta, train, prob)
+    odds = None if beta is None else odds_ratios(beta, train, prob)
     return Effects(pd.DataFrame(lines), odds, str(train.class_names[0]), prob, left_out)
 
 
@@ -126,7 +126,7 @@ def _dummies(train: Dataset) -> dict[int, Group]:
     return {j: g for g in groups if g.levels for j in range(g.start, g.stop)}
 
 
-def _odds(beta: Floats, train: Dataset, prob: float) -> "pd.DataFrame":
+def odds_ratios(beta: Floats, train: Dataset, prob: float) -> "pd.DataFrame":
     """Return odds ratios against the first class, from slopes (S, K−1, d) of the log odds per standard deviation."""
     import pandas as pd
 
