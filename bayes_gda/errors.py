@@ -59,9 +59,13 @@ class InferenceWarning(UserWarning):
     """The fast answer is not good enough here; the message says what was done instead, or what to do."""
 
 
-def warn_user(message: str) -> None:
-    """Give an `InferenceWarning` that points to the line of the user."""
-    warnings.warn(message, InferenceWarning, skip_file_prefixes=(_PACKAGE,), stacklevel=2)
+class DataWarning(UserWarning):
+    """Something in the data is probably not meant as it stands; the message says what, and what to do."""
+
+
+def warn_user(message: str, category: type[UserWarning] = InferenceWarning) -> None:
+    """Give a warning that points to the line of the user."""
+    warnings.warn(message, category, skip_file_prefixes=(_PACKAGE,), stacklevel=2)
 
 
 def attempt[T](make: Callable[[], T]) -> tuple[T | None, str]:

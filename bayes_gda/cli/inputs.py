@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +19,11 @@ from bayes_gda.cli.shell import note
 from bayes_gda.data.columns import Column, Encoding
 from bayes_gda.data.files import read_frame
 from bayes_gda.data.frames.encode import AnyEncoding
+from bayes_gda.data.frames.index import warn_of_index
 from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import columns_hint, drop_columns, listed
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, DataWarning
 from bayes_gda.families.registry import family_names
 
 if TYPE_CHECKING:
@@ -135,7 +137,9 @@ def read_new_rows(
     path: str, encoding: AnyEncoding, dialect: Dialect = AS_FOUND, kind: str | None = None
 ) -> "pd.DataFrame":
     """Read a table that has every column of the encoding; those that are missing are all named at once."""
-    frame = _read_file(path, dialect, kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # a column that the model does not have is ignored anyway
+        frame = _read_file(path, dialect, kind)
     absent = [column.name for column in encoding.columns if column.name not in frame.columns]
     if absent:
         hint = columns_hint(absent[0], frame.columns) if len(absent) == 1 else f" It has {listed(frame.columns)}."
@@ -199,6 +203,8 @@ def _data_of(frame: "pd.DataFrame", options: TableOptions) -> Dataset:
     asked: dict[str, Any] = {"missing": options.missing, "constant": options.constant, "formula": options.formula}
     try:
         frame = drop_columns(frame, options.drop, options.target)
+        if options.formula is None:
+            warn_of_index(frame, options.target)
         return Dataset.from_frame(frame, target=options.target, categorical=options.categorical, **asked)
     except DataError as error:
         # The remedies of the library in the words of the command line.

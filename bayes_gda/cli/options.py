@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from bayes_gda.cli.completion import complete_columns, complete_models
 from bayes_gda.errors import DataError
 from bayes_gda.missing import Complete, Training
 
@@ -82,6 +83,7 @@ Target = Annotated[
     typer.Option(
         "--target",
         "-t",
+        autocompletion=complete_columns,
         metavar="COL",
         show_default=False,
         rich_help_panel=_TABLE,
@@ -92,6 +94,7 @@ Categorical = Annotated[
     list[str] | None,
     typer.Option(
         "--categorical",
+        autocompletion=complete_columns,
         metavar="COL",
         show_default=False,
         rich_help_panel=_TABLE,
@@ -102,6 +105,7 @@ Drop = Annotated[
     list[str] | None,
     typer.Option(
         "--drop",
+        autocompletion=complete_columns,
         metavar="COL",
         show_default=False,
         rich_help_panel=_TABLE,
@@ -144,8 +148,10 @@ Models = Annotated[
     typer.Option(
         "--models",
         metavar="NAMES",
+        autocompletion=complete_models,
         show_default=False,
-        help="Out of lda, qda, naive, rda, logistic, softmax; separated by commas. Default: all that apply.",
+        help="Out of lda, qda, naive, rda, logistic, softmax, student, mixture, mixed; separated by commas. Default: "
+        "the first six as far as they apply, and mixed where columns are of several types.",
     ),
 ]
 TestSize = Annotated[

@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from bayes_gda.errors import BayesGDAError, one_line
+from bayes_gda.errors import BayesGDAError, DataWarning, InferenceWarning, one_line
 from bayes_gda.processes.signals import exit_code
 
 NO, WRONG, OURS, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
@@ -34,6 +34,9 @@ _NO_MEMORY = re.compile(
 )
 REPORT_IT = "This is a mistake of bayes_gda; please report it. BAYES_GDA_DEBUG=1 shows where it happened."
 _ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains)=['\"]?(\w+)['\"]?")
+# A list of columns, with each name as Python writes it.
+_DROP = re.compile(r"\bdrop=\[([^\]]*)\]")
+_NAME = re.compile(r"'[^']*'|\"[^\"]*\"")
 # The signal that asked for an end, such as Ctrl-C's. A sampler answers it by returning the draws it has; a command must
 # not take those for all.
 _stopped: int | None = None
@@ -99,6 +102,7 @@ def clean(text: Any) -> str:
 
 def in_options(text: str) -> str:
     """Return advice that names arguments of Python, such as inference='mcmc', in the words of the command line."""
+    text = _DROP.sub(lambda found: " ".join(f"--drop {name}" for name in _NAME.findall(found[1])), text)
     return _ARGUMENT.sub(r"--\1 \2", text).replace("`prior_scale`", "`--prior-scale`")
 
 
@@ -184,10 +188,9 @@ def _patient_streams() -> None:
 
 @contextmanager
 def _warnings_in_one_line() -> Iterator[None]:
-    from bayes_gda.errors import InferenceWarning
-
     with warnings.catch_warnings():
-        warnings.simplefilter("always", InferenceWarning)
+        for category in (InferenceWarning, DataWarning):
+            warnings.simplefilter("always", category)
         warnings.showwarning = lambda message, *_, **__: say(f"Warning: {in_options(_one_line(message))}")
         yield
 

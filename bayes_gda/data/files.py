@@ -9,6 +9,7 @@ import zlib
 from contextlib import AbstractContextManager
 from typing import IO, TYPE_CHECKING, Any
 
+from bayes_gda.data.frames.index import without_nameless_index
 from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.validate import check_distinct, near_misses
 from bayes_gda.errors import DataError
@@ -149,7 +150,8 @@ def _read_text(path: Path, dialect: Dialect) -> pd.DataFrame:
     header = pd.read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False, **options).iloc[0].tolist()
     # Pandas would rename the second of two equal names to `a.1`, and call a nameless column `Unnamed: 0`.
     check_distinct(header, "Column name")
-    if "" in header:
+    nameless = header[0] == "" and "" not in header[1:] and len(header) > 1  # as R and pandas write row names
+    if "" in header and not nameless:
         where = header.index("") + 1
         raise DataError(
             f"Column {where} of {str(path)!r} has no name; if it holds row names, write the file without them."
@@ -162,7 +164,14 @@ def _read_text(path: Path, dialect: Dialect) -> pd.DataFrame:
             )
         except pd.errors.ParserWarning:
             raise ValueError("some rows have more fields than the header") from None
-    return df
+    if not nameless:
+        return df
+    rest = without_nameless_index(df, str(df.columns[0]), repr(str(path)))
+    if rest is None:
+        raise DataError(
+            f"Column 1 of {str(path)!r} has no name; if it holds row names, write the file without them, else name it."
+        )
+    return rest
 
 
 def _no_long_rows() -> AbstractContextManager[None]:

@@ -1,17 +1,33 @@
-"""Scikit-learn classifiers around the families."""
+"""Scikit-learn classifiers around the families, each imported when it is first used: one needs not all families."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.family import FamilyClassifier, make_class
-from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
-from bayes_gda.estimators.logistic import BayesianLogisticRegression
-from bayes_gda.estimators.mixed import BayesianNaive
-from bayes_gda.estimators.regularized import BayesianRDA
-from bayes_gda.families.base import Family
 from bayes_gda.families.registry import HOMES, get_family
 
+if TYPE_CHECKING:
+    from bayes_gda.estimators.base import BayesianClassifier
+    from bayes_gda.estimators.family import FamilyClassifier
+    from bayes_gda.estimators.gaussian import BayesianLDA, BayesianNaiveGaussian, BayesianQDA
+    from bayes_gda.estimators.logistic import BayesianLogisticRegression
+    from bayes_gda.estimators.mixed import BayesianNaive
+    from bayes_gda.estimators.regularized import BayesianRDA
+    from bayes_gda.families.base import Family
+
+# Where each class lives; those of other families are made from these.
+_CLASSES = {
+    "BayesianClassifier": "base",
+    "BayesianLDA": "gaussian",
+    "BayesianLogisticRegression": "logistic",
+    "BayesianNaive": "mixed",
+    "BayesianNaiveGaussian": "gaussian",
+    "BayesianQDA": "gaussian",
+    "BayesianRDA": "regularized",
+    "FamilyClassifier": "family",
+}
+
 __all__ = [
+    "BayesianClassifier",
     "BayesianLDA",
     "BayesianLogisticRegression",
     "BayesianNaive",
@@ -24,13 +40,17 @@ __all__ = [
 ]
 
 
-def estimator_class(family: type[Family]) -> type[BayesianClassifier]:
+def estimator_class(family: "type[Family]") -> "type[BayesianClassifier]":
     """Return the class of the estimator that fits a family."""
-    cls: type[BayesianClassifier] | None = globals().get(family.estimator)
-    return make_class(family) if cls is None else cls
+    if family.estimator in _CLASSES:
+        cls: type[BayesianClassifier] = __getattr__(family.estimator)
+        return cls
+    from bayes_gda.estimators.family import make_class
+
+    return make_class(family)
 
 
-def estimator_of(family: type[Family], **params: Any) -> BayesianClassifier:
+def estimator_of(family: "type[Family]", **params: Any) -> "BayesianClassifier":
     """Return the estimator of a family, not fitted yet, with those of the parameters that it takes."""
     cls = estimator_class(family)
     taken = cls._get_param_names()
@@ -39,9 +59,16 @@ def estimator_of(family: type[Family], **params: Any) -> BayesianClassifier:
 
 
 def __getattr__(name: str) -> Any:
-    """Return the estimator that is made from the family which names it."""
+    """Return a class by its name: one that is written out, or one that is made from the family which names it."""
+    if name in _CLASSES:
+        value = globals()[name] = getattr(import_module(f"bayes_gda.estimators.{_CLASSES[name]}"), name)
+        return value
     if name.startswith("Bayesian"):
         for family in map(get_family, HOMES):
             if family.estimator == name:
-                return make_class(family)
+                return estimator_class(family)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -106,7 +106,8 @@ def test_directory_is_no_table(tmp_path):
     ("text", "message"),
     [
         ("a,b,a,y\n1,2,3,u\n", "Column name 'a' appears 2 times; rename or drop the copies"),
-        (",a,y\n0,1,u\n", "Column 1 of '.*' has no name; if it holds row names, write the file without them"),
+        (",a,y\n0,1,u\n0,2,v\n", "Column 1 of '.*' has no name; if it holds row names, write the file without them"),
+        ("a,,y\n0,1,u\n", "Column 2 of '.*' has no name; if it holds row names, write the file without them"),
         ("a,y\n", "The table is empty: 2 columns, but no rows"),
         ("y\nu\nv\n", "no feature columns besides the target 'y'"),
         ("a,Y \n1,u\n", "no target column 'y'. Did you mean 'Y '"),

@@ -338,6 +338,10 @@ def test_the_same_seed_gives_the_same_report_and_progress_is_told(tmp_path):
     assert fractions == sorted(fractions)
     assert told[0][1] == 0.0
     assert told[-1] == ("done", 1.0)
+    # By effort: the figures, one stage of many, are a good part of a quick report.
+    shares = dict(told)
+    assert shares["write"] - shares["draw figures"] > 0.25
+    assert repr(first) == f"Report({str(tmp_path / 'a')!r}, light={first.light!r}, chosen={first.analysis.best!r})"
     figure = "figures/projection.svg"
     assert (first.folder / figure).read_bytes() == (second.folder / figure).read_bytes()
 

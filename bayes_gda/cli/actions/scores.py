@@ -129,7 +129,7 @@ def show_comparison(result: Comparison) -> None:
         rows = [
             _score_line(name, line, ("stacking", "p_eff", "refitted", "bad_k")) for name, line in scores.loo.iterrows()
         ]
-        head = ("model", "elpd", "difference", "accuracy", "stacking", "p_eff", "refitted", "unreliable")
+        head = ("model", "elpd", "difference", "accuracy", "stacking", "p_eff", "refitted", "bad k̂")
         show_table(f"Leave-one-out, {n} training rows", head, rows)
     if scores.held_out is not None:
         rows = [_score_line(name, line, ("log_score", "brier")) for name, line in scores.held_out.iterrows()]
@@ -148,7 +148,11 @@ def show_comparison(result: Comparison) -> None:
             for name, e in scores.evidence.iterrows()
         ]
         show_table("Evidence", ("model", "of", "log evidence", "error", "probability"), rows, left=2)
-    show("elpd: sum of log p(class | features); difference: to the best, ± its standard error.", "")
+    show(
+        "elpd: sum of log p(class | features); difference: to the best, ± its standard error; bad k̂: rows for which "
+        "leave-one-out is unreliable.",
+        "",
+    )
     for name, card in result.cards.items():
         trust = card.verdict
         show_verdict(trust.light, f"{name}, {trust.verdict}", in_options(f"{trust.reason} {trust.next_step}"))

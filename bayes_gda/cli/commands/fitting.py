@@ -7,6 +7,7 @@ import typer
 from bayes_gda.cli import options as o
 from bayes_gda.cli import outputs, tabular
 from bayes_gda.cli.commands.app import command
+from bayes_gda.cli.completion import complete_models
 from bayes_gda.cli.shell import NO, QUIET, loudness, note
 from bayes_gda.errors import DataError
 from bayes_gda.missing import Predicted
@@ -88,8 +89,9 @@ def fit(
             "--model",
             "-m",
             metavar="NAME",
+            autocompletion=complete_models,
             show_default=False,
-            help="lda, qda, naive, rda (between them), logistic (two classes) or softmax (more).",
+            help="lda, qda, naive, rda (between them), student, mixture, mixed, logistic (2 classes), softmax (more).",
         ),
     ],
     out: Annotated[str, typer.Option("--out", "-o", metavar="MODEL.nc", show_default=False, help="The file to write.")],

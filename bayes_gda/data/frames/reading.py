@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bayes_gda.data.files import read_frame
+from bayes_gda.data.frames.index import warn_of_index
 from bayes_gda.data.frames.text import AS_FOUND, Dialect
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import drop_columns
@@ -21,7 +22,8 @@ def read_table(
 ) -> Dataset:
     """Read a table from a file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx or .jsonl.
 
-    In text files an empty cell, NA, NaN, null, None and the like are missing values, as pandas has it.
+    In text files an empty cell, NA, NaN, null, None and the like are missing values, as pandas has it. A first column
+    without a name that numbers or names the rows is left out, with a `DataWarning`; one that has a name is warned of.
 
     Parameters
     ----------
@@ -35,4 +37,6 @@ def read_table(
         As in `Dataset.from_frame`.
     """
     frame = drop_columns(read_frame(Path(path), dialect), drop, target)
+    if options.get("formula") is None:
+        warn_of_index(frame, target)
     return Dataset.from_frame(frame, target=target, **options)
