@@ -4,10 +4,15 @@ The public names below are loaded when they are first used, so that ``import bay
 neither PyMC, ArviZ, Matplotlib nor scikit-learn.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from bayes_gda._version import __version__
+
+# `bayes_gda/models` is a link to `models`. A clone without symlinks, as on Windows, has a file there: look beside it.
+if not os.path.isdir(os.path.join(__path__[0], "models")):
+    __path__.append(os.path.dirname(__path__[0]))
 
 if TYPE_CHECKING:
     from bayes_gda.data.examples import load_example

@@ -1,6 +1,7 @@
 """The package as others get it: light to import, complete as wheel and sdist, and set up as the Makefile says."""
 
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -80,6 +81,22 @@ def test_wheel_and_sdist_hold_every_module(built):
         shipped = {name.partition("/")[2] for name in archive.getnames()}
     assert {"models/lda.py", "bayes_gda/data/moments.py", "LICENSE", "README.md", "CHANGELOG.md"} <= shipped
     assert not any(name.startswith(("tests/", "reports/")) for name in shipped)  # all tests or none: none
+
+
+def test_a_clone_without_symlinks_works_on_the_path(tmp_path):
+    """As Windows and `git -c core.symlinks=false clone` have it: the link is a file that names its target."""
+    for name in ("bayes_gda", "models"):
+        shutil.copytree(ROOT / name, tmp_path / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+    link = tmp_path / "bayes_gda" / "models"
+    link.unlink()
+    link.write_text("../models")
+    # Not the finder of an editable installation, which knows this clone.
+    code = (
+        "import sys; sys.meta_path = [f for f in sys.meta_path if 'Editable' not in str(f)]\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import bayes_gda, bayes_gda.models; print(bayes_gda.__file__, bayes_gda.models.__file__)"
+    )
+    assert python(code, cwd=tmp_path).split() == [str(tmp_path / n / "__init__.py") for n in ("bayes_gda", "models")]
 
 
 def install(wheel, where, *options):

@@ -19,7 +19,7 @@ from bayes_gda.effects import comparisons, predictions, slopes
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.families.registry import family_names
-from bayes_gda.reporting.analysis.effects import odds_ratios
+from bayes_gda.reporting.analysis.effects import linear_log_odds, odds_ratios
 from bayes_gda.store import load, load_encoding
 
 if TYPE_CHECKING:
@@ -178,12 +178,13 @@ def _odds(
     rows = Dataset.of_checked(
         X, np.zeros(len(X), dtype=np.intp), estimator._names(), tuple(estimator.classes_.tolist()), None
     )
-    table = odds_ratios(estimator.model_, rows, prob)
-    if table is None:
+    beta = linear_log_odds(estimator.model_, rows)
+    if beta is None:
         raise DataError(
             f"Odds ratios need log odds that are linear in the features; those of {model_name(estimator)} are not. Use "
             "--kind slopes, or a model of lda, logistic or softmax."
         )
+    table = odds_ratios(beta, rows, prob).drop(columns="size")
     table.insert(2, "against", str(estimator.classes_.tolist()[0]))
     return table[table["feature"].isin(features)].reset_index(drop=True)
 

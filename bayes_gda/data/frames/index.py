@@ -23,7 +23,7 @@ def warn_of_index(df: pd.DataFrame, target: str | None) -> None:
     if found:
         columns, they = ("Columns", "number") if len(found) > 1 else ("Column", "numbers")
         warn_user(
-            f"{columns} {', '.join(map(repr, found))} {they} or {they.replace('number', 'name')} the rows, which says "
+            f"{columns} {', '.join(map(repr, found))} {they} the rows, which says "
             f"nothing of new ones. Leave out what is an index: drop={found!r}.",
             DataWarning,
         )
@@ -48,10 +48,12 @@ def without_nameless_index(df: pd.DataFrame, name: str, source: str) -> pd.DataF
 
 
 def _is_index(name: str, column: pd.Series[Any]) -> bool:
+    if column.dtype.kind not in "iuf":  # text with as many levels as rows is refused by the encoding
+        return False
     if name.strip().lower() in NAMES and _all_different(column):
         return True
     n = len(column)
-    if n < FEWEST_ROWS or column.dtype.kind not in "iuf":
+    if n < FEWEST_ROWS:
         return False
     first = column.iloc[0]
     return first in (0, 1) and bool((column.to_numpy() == np.arange(n) + first).all())

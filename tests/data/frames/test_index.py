@@ -18,13 +18,12 @@ TABLE = pd.DataFrame({"a": RNG.normal(size=30).round(2), "y": np.arange(30) % 2}
     [
         pd.Series(np.arange(30), name="x"),
         pd.Series(np.arange(30) + 1.0, name="i"),
-        pd.Series([f"r{i}" for i in range(30)], name="Row.Names"),
         pd.Series(RNG.permutation(30), name="rownames"),
     ],
 )
 def test_an_index_is_named_with_the_remedy(tmp_path, column):
     TABLE.assign(**{column.name: column}).to_csv(tmp_path / "t.csv", index=False)
-    with pytest.warns(DataWarning, match=f"Column '{column.name}' numbers or names the rows.*drop=.'{column.name}'."):
+    with pytest.warns(DataWarning, match=f"Column '{column.name}' numbers the rows.*drop=.'{column.name}'."):
         read_table(tmp_path / "t.csv", target="y")
     assert read_table(tmp_path / "t.csv", target="y", drop=[column.name]).feature_names == ("a",)
 
@@ -60,7 +59,7 @@ def test_the_command_line_says_so_in_its_own_words(tmp_path):
     )
     words = ("fit", tmp_path / "t.csv", "-t", "y", "-m", "lda", "-o", tmp_path / "m.nc")
     said = run(*words).stderr
-    assert "Warning: Column 'index' numbers or names the rows" in said
+    assert "Warning: Column 'index' numbers the rows" in said
     assert "--drop 'index'" in said
     assert "Warning" not in run(*words, "--drop", "index").stderr
     TABLE.to_csv(tmp_path / "new.csv")
