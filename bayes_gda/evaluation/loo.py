@@ -77,6 +77,8 @@ class Loo:
     refitted
         Rows whose value is that of a fit without them: those whose k̂ is not below the threshold, and others that were
         to be scored in the same way.
+    row_numbers
+        (n,) numbers of the rows in their table, by which they are named; positions from 0 if None.
     """
 
     kind: Kind
@@ -86,6 +88,7 @@ class Loo:
     threshold: float | None = None
     log_probabilities: Floats | None = field(default=None, repr=False)
     refitted: Codes = field(default_factory=lambda: np.empty(0, dtype=np.intp), repr=False)
+    row_numbers: Codes | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("pointwise", "fitted", "pareto_k", "log_probabilities"):
@@ -149,7 +152,8 @@ class Loo:
         if not self.n_bad:
             shown = f"k̂ is at most {self.pareto_k.max():.2f} (good below {self.threshold:.2f})"
             return f"Leave-one-out of the {self.n} rows is reliable: {again if self.n_refitted else shown}."
-        named = ", ".join(f"row {i} {self.pareto_k[i]:.2f}" for i in self.bad[:LISTED])
+        names = np.arange(self.n) if self.row_numbers is None else self.row_numbers
+        named = ", ".join(f"row {names[i]} {self.pareto_k[i]:.2f}" for i in self.bad[:LISTED])
         more = f" and {self.n_bad - LISTED} more" if self.n_bad > LISTED else ""
         others = f" {again[0].upper()}{again[1:]}; these are reliable." if self.n_refitted else ""
         return (

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import to_datatree
@@ -69,6 +69,8 @@ class Scorecard:
         The fit with every posterior; None for an estimator, which keeps one.
     family
         Returns the model with its data and prior, or None if they are not known; for refits of leave-one-out.
+    row_numbers
+        (n,) numbers of the training rows in their table; None if they are not known.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Scorecard:
     settings: Settings
     fit: Fit | None = field(default=None, repr=False)
     family: Callable[[], Family | None] = field(default=lambda: None, repr=False)
+    row_numbers: NDArray[np.intp] | None = field(default=None, repr=False)
 
     @classmethod
     def of_fit(cls, fitted: Fit, train: Dataset, test: Dataset | None, settings: Settings) -> Self:
@@ -132,9 +135,8 @@ class Scorecard:
         importance = self.verdict.importance if self.method == "corrected" else None
         size, seed = self.settings.size, self.settings.random_seed
         rows, refits = self.train, Refits(self.family, self.method == "laplace", self.settings)
-        return model_loo(
-            self.model, rows.X, rows.y, size=size, random_seed=seed, importance=importance, refits=refits
-        ).conditional
+        loo = model_loo(self.model, rows.X, rows.y, size=size, random_seed=seed, importance=importance, refits=refits)
+        return replace(loo.conditional, row_numbers=self.row_numbers)
 
     @cached_property
     def attempted_loo(self) -> tuple[Loo | None, str]:

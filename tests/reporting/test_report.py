@@ -57,6 +57,8 @@ def test_every_number_on_the_page_is_the_one_in_the_file(name):
         shown = float(text.replace("\u2212", "-").replace("\u202f", "").removesuffix(" %"))
         if kind == "p":
             assert abs(shown - truth) <= 0.0005001, key
+        elif kind == "unit":
+            assert shown == pytest.approx(truth), key
         elif kind == "ratio" and 1e-9 < abs(truth - 1) < 0.1:
             assert shown - 1 == pytest.approx(truth - 1, rel=0.06), key
         elif kind in ("g3", "ratio"):

@@ -26,6 +26,8 @@ MEASURE = """<!doctype html><html><body style="margin:0">
 <script>
 addEventListener("load", () => {{
   const page = document.getElementById("frame").contentDocument, root = page.documentElement;
+  const closed = [...page.querySelectorAll("details")].filter(d => !d.open).length;
+  page.querySelectorAll("details").forEach(d => {{ d.open = true; }});
   const images = [...page.images].map(i => {{
     const box = i.getBoundingClientRect();
     return {{whole: i.complete && i.naturalWidth > 0, left: box.left, right: box.right, ratio: box.width / box.height,
@@ -36,6 +38,7 @@ addEventListener("load", () => {{
     e.getBoundingClientRect().right > root.clientWidth + 1).map(e => e.tagName + "." + e.className);
   document.title = JSON.stringify({{client: root.clientWidth, scroll: root.scrollWidth, images, wide,
     paper: getComputedStyle(page.body).backgroundColor, ink: getComputedStyle(page.body).color,
+    closed, captions: [...page.querySelectorAll("caption span")].map(e => e.getBoundingClientRect().right),
     scripts: page.scripts.length, lights: page.querySelectorAll(".light").length}});
 }});
 </script></body></html>"""
@@ -64,6 +67,8 @@ def test_nothing_is_wider_than_the_window_and_no_figure_is_clipped(name, width, 
     assert found["client"] == width
     assert found["scroll"] <= width
     assert found["wide"] == []
+    assert found["closed"] == 2 if name == "pima" else found["closed"] > 0  # lda and logistic, by method
+    assert max(found["captions"]) <= width  # they stay in view while a table scrolls
     assert found["images"]
     for image in found["images"]:
         assert image["whole"]
@@ -207,3 +212,18 @@ def test_what_if_gives_the_answer_of_the_model(name, tmp_path):
     low, high = analysis.detail.interval[i, 0]
     assert lower == pytest.approx(low, abs=0.1)
     assert upper == pytest.approx(high, abs=0.1)
+
+
+def test_long_parts_are_open_on_paper_and_without_scripts(tmp_path):
+    page = report("pima").page
+    assert page.read_text(encoding="utf-8").count("<details") == page.read_text(encoding="utf-8").count(" open>")
+    steps = """
+      const parts = [...page.querySelectorAll("details")];
+      const before = parts.map((part) => part.open);
+      page.defaultView.dispatchEvent(new Event("beforeprint"));
+      return {before, after: parts.map((part) => part.open)};
+    """
+    found = drive("pima", steps, tmp_path)
+    assert found["before"]
+    assert not any(found["before"])
+    assert all(found["after"])

@@ -138,7 +138,10 @@ class Continuum:
             near = ": one covariance for all classes"
         elif naive < NEAR and lda < NEAR:
             near = ": a covariance for each class"
-        return f"The data sit {lda:.2f} of the way from QDA to LDA, and {naive:.2f} of the way to naive{near}."
+        return (
+            f"By the evidence the covariances lie {lda:.2f} of the way from QDA to LDA, and {naive:.2f} of the way to "
+            f"naive{near}."
+        )
 
     @property
     def log_mean_evidence(self) -> float:

@@ -110,6 +110,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         Held-out rows of your own.
     """
     train, held, numbers = split(data, test, settings)
+    fitted_rows = np.arange(data.n) if test is not None else np.setdiff1d(np.arange(data.n), numbers)
+    train_numbers = data.row_numbers[fitted_rows]
     order = sorted(range(data.K), key=lambda k: data.class_names[k])
     # Every door has the classes in this order: the same draws then stand for the same weights.
     data, train, held = (part.in_natural_order() for part in (data, train, held))
@@ -135,7 +137,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
             failed[name] = str(error)
             continue
         with clock.stage(f"evaluate {name}"):
-            card = models[name] = Scorecard.of_fit(fitted, train, held, ladder)
+            card = models[name] = replace(Scorecard.of_fit(fitted, train, held, ladder), row_numbers=train_numbers)
             decided[name] = card.decisions(costs, _actions(held, costs, settings))
             _ = card.attempted_loo, card.posteriors, card.predictions, card.calibration, card.performance
             _ = card.assumptions

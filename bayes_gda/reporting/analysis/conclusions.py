@@ -15,7 +15,7 @@ from bayes_gda.reporting.analysis.analysis import Analysis, alike, ranking
 from bayes_gda.reporting.analysis.forecasts import calibrated, doubted, how_good
 from bayes_gda.reporting.analysis.settings import ReportSettings
 from bayes_gda.reporting.analysis.soundness import assumptions_hold, sound_data
-from bayes_gda.reporting.analysis.words import Conclusion, Light, listed_names
+from bayes_gda.reporting.analysis.words import Conclusion, Light, in_sentence, listed_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +35,9 @@ def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
         sound_data(analysis.remarks, settings.own_command()),
         which_model(analysis),
         how_good(analysis),
-        assumptions_hold(chosen.assumptions, family.title.lower(), analysis.train.n, settings.command("compare")),
+        assumptions_hold(
+            chosen.assumptions, in_sentence(family.title), analysis.train.n, settings.command("compare"), estimator
+        ),
         *approximations(analysis.models, settings),
         calibrated(chosen.calibration, analysis.test.n, estimator, settings, analysis.train.n + analysis.test.n),
         sampler({name: m.verdict.diagnosis for name, m in analysis.models.items()}, analysis.models, settings),
@@ -145,7 +147,8 @@ def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclus
     sentence = f"It is not needed: the {'posterior is' if single else 'posteriors are'} known in closed form."
     if off := {name: m.largest_error("laplace") for name, m in models.items() if "laplace" in m.probabilities}:
         worst = max(off, key=lambda name: off[name][0])
-        largest, error = (small(figure) for figure in off[worst])
+        largest = small(off[worst][0])
+        error = f"{off[worst][1]:.{len(largest.partition('.')[2])}f}"  # to as many digits
         rows = f"{len(models[worst].log_probabilities)} held-out rows ({worst}; tolerance {settings.tolerance:g})"
         sentence += f" The largest error of a probability by Laplace's approximation is {largest} ± {error} on {rows}."
     return Conclusion(_fast(listed_names(list(models))), "green", sentence, "This report uses the exact posterior.")
@@ -295,7 +298,7 @@ def what_next(conclusions: list[Conclusion], chosen: Scorecard, settings: Report
     # What weighting corrects, a new fit corrects too.
     ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
     call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
-    title = chosen.fitted.family.title.lower()
+    title = in_sentence(chosen.fitted.family.title)
     if ambers:
         first = ambers[0]
         sentence = f"First settle: {first.topic} Then fit {title} to all rows, and predict new rows with it."

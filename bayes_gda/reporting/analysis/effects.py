@@ -34,6 +34,8 @@ ROWS, FEATURES = 200, 40
 LINEAR_DRAWS, DRAWS = 1000, 300
 # Points at which log odds must be linear, how far from the mean in standard deviations, and how closely.
 TESTED, FAR, CLOSE = 6, 2.0, 1e-6
+# Standard deviations beyond which an odds ratio per 1 has too many nines or zeros to be read (income, in dollars).
+SMALL_SD, LARGE_SD = 0.05, 1000.0
 SEED = 0
 
 
@@ -47,8 +49,8 @@ class Effects:
         One line per feature and class (of two classes the second): `change` in words, `estimate` of the average change
         of the probability, `lower` and `upper` ends of the interval, `positive`, the posterior probability of > 0.
     odds
-        One line per feature and class against the first: odds ratios `per_unit` and `per_sd`, each with `_lower` and
-        `_upper`, `positive`, and the `size` of the log odds per standard deviation; None if they are not linear.
+        One line per feature and class against the first: odds ratios `per_unit`, of `unit`, and `per_sd`, with `_lower`
+        and `_upper`, `positive`, and the `size` of the log odds per standard deviation; None if they are not linear.
     reference
         The first class.
     prob
@@ -141,12 +143,18 @@ def odds_ratios(beta: Floats, train: Dataset, prob: float) -> "pd.DataFrame":
                 line = {"feature": name, "class": str(train.class_names[k]), "positive": float((b > 0).mean())}
                 two = len(values[j]) == 2
                 # Of two values one against the other; a standard deviation of them is nothing that happens.
-                unit_in_sd = (float(np.ptp(values[j])) if two else 1.0) / sd[j]
-                for unit, scale in (("per_unit", unit_in_sd), *([] if two else [("per_sd", 1.0)])):
+                unit = float(np.ptp(values[j])) if two else _unit(float(sd[j]))
+                unit_in_sd = unit / sd[j]
+                for key, scale in (("per_unit", unit_in_sd), *([] if two else [("per_sd", 1.0)])):
                     low, high = np.exp(scale * np.quantile(b, tails))
-                    line |= {unit: np.exp(scale * b.mean()), f"{unit}_lower": low, f"{unit}_upper": high}
-                lines.append(line | {"size": abs(float(b.mean()))})
+                    line |= {key: np.exp(scale * b.mean()), f"{key}_lower": low, f"{key}_upper": high}
+                lines.append(line | {"unit": unit, "size": abs(float(b.mean()))})
     return pd.DataFrame(lines)
+
+
+def _unit(sd: float) -> float:
+    """Return the unit of an odds ratio: 1, or a power of ten where 1 is far from what the feature varies by."""
+    return 1.0 if SMALL_SD <= sd < LARGE_SD else 10.0 ** np.floor(np.log10(sd))
 
 
 def linear_log_odds(model: FittedModel, train: Dataset, variables: Mapping[str, Floats] | None = None) -> Floats | None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # A class of which less than half of the rows are found, beyond the noise of their number, is missed.
 MISSED = 0.5
+# Such classes that are named.
+MOST_MISSED = 3
 # AUC of forecasts that know nothing.
 CHANCE = 0.5
 # Level of the test of the ECE over all events, and the calibration error that misleads a user: five percentage points.
@@ -52,15 +54,18 @@ def how_good(analysis: Analysis) -> Conclusion:
     table = analysis.chosen.performance.table
     missed = [str(name) for name, line in table.iterrows() if line["recall_upper"] < MISSED]
     if missed:
-        line: Any = table.loc[missed[0]]
-        sentence += (
-            f" But its recall of class “{short_name(missed[0])}” is only {percent(line['recall'])} "
-            f"({100 * analysis.chosen.performance.prob:.0f} % interval {percent(line['recall_lower'])} to "
-            f"{percent(line['recall_upper'])}, {line['rows']:.0f} rows)."
-        )
+        named = [_recall(name, table.loc[name]) for name in missed[:MOST_MISSED]]
+        more = [f"{len(missed) - MOST_MISSED} more"] if len(missed) > MOST_MISSED else []
+        level = 100 * analysis.chosen.performance.prob
+        sentence += f" But its recall is low for {listed_names([*named, *more])}; {level:.0f} % intervals."
     estimator = analysis.chosen.fitted.family.estimator
     found = graded(sentence, gain, error, estimator, missed, better_than_chance(analysis.chosen.performance))
     return doubted(found, "These scores", analysis.remarks, analysis.settings)
+
+
+def _recall(name: str, line: Any) -> str:
+    interval = f"{percent(line['recall_lower'])} to {percent(line['recall_upper'])}"
+    return f"class “{short_name(name)}” ({percent(line['recall'])} of {line['rows']:.0f} rows, {interval})"
 
 
 def better_than_chance(found: Performance) -> str:
@@ -86,7 +91,7 @@ def graded(
     """
     topic = "How good is it?"
     if np.isfinite(gain) and gain > BEYOND * error and missed:
-        step = "Decide under costs: a rare class is seldom the most probable one, even where its probability is high."
+        step = "Decide under costs: a rare class is seldom the most probable one."
         return Conclusion(topic, "amber", sentence, step, f"{estimator}().fit(X, y).decide(X_new, costs=costs)")
     if np.isfinite(gain) and gain > BEYOND * error:
         return Conclusion(topic, "green", sentence, "The gain exceeds two standard errors: no action is needed.")

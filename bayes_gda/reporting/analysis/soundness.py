@@ -20,6 +20,8 @@ from bayes_gda.reporting.analysis.words import (
 
 # Family-wise level at which an assumption is rejected.
 LEVEL = 0.05
+# A part of a rejected check that far from what is expected, in standard deviations, is named beside the farthest.
+CLEAR = 4.0
 # Names of a kind in a sentence; more are counted.
 MOST_NAMES = 4
 
@@ -38,6 +40,8 @@ class Remark:
         The features that one would leave out.
     leak
         Whether scores may be too good to be true.
+    options
+        What to add to the command line of the next report, if no column is to be left out.
     """
 
     light: Light
@@ -45,6 +49,7 @@ class Remark:
     step: str
     columns: tuple[str, ...] = ()
     leak: bool = False
+    options: tuple[str, ...] = ()
 
 
 def remarks(findings: Sequence[Finding], data: Dataset) -> list[Remark]:
@@ -71,6 +76,8 @@ def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
         return Conclusion(topic, "green", sentence, "No action is needed.")
     columns = list(dict.fromkeys(name for remark in grave for name in remark.columns))
     call = " ".join([command, *(f"--drop {_quoted(name)}" for name in columns)])
+    if not columns:  # a new report as it is would find the same
+        call = " ".join([command, *grave[0].options])
     return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), grave[0].step, call)
 
 
@@ -137,7 +144,12 @@ def _outliers(findings: Sequence[Finding], data: Dataset) -> Remark:
         f"(up to {worst.value:.1f}; row{'' if len(numbers) == 1 else 's'} "
         f"{listed_names([str(i) for i in numbers[:MOST_NAMES]])}{' …' if worst.rows > MOST_NAMES else ''})."
     )
-    return Remark("amber", sentence, "Check these values: are they errors, codes for missing values, or heavy tails?")
+    return Remark(
+        "amber",
+        sentence,
+        "Check these values: are they errors, codes for missing values, or heavy tails?",
+        options=("--models", "lda,student"),
+    )
 
 
 def _conflict(findings: Sequence[Finding], data: Dataset) -> Remark:
@@ -161,7 +173,7 @@ def _rare(findings: Sequence[Finding], data: Dataset) -> Remark:
         f"Judge {'this class' if single else 'these classes'} by recall and precision, not by the accuracy; decide "
         "under costs, merge classes, or collect more rows."
     )
-    return Remark("amber", sentence, step)
+    return Remark("amber", sentence, step, options=("--cost", "COSTS.csv"))
 
 
 def _two_values(findings: Sequence[Finding], data: Dataset) -> Remark:
@@ -227,10 +239,12 @@ def check_sentence(check: Check, p: float) -> str:
         f"({abs(worst.z):.1f} standard deviations away)"
     )
     verdict = "Rejected" if p < LEVEL else "Not rejected"
-    return f"{verdict} ({p_text(p)}); largest departure {figures}."
+    others = sorted((part for part in check.parts if abs(part.z) > CLEAR), key=lambda part: -abs(part.z))[1:MOST_NAMES]
+    more = f"; also {listed_names([f'{part.where} ({abs(part.z):.1f})' for part in others])}" if others else ""
+    return f"{verdict} ({p_text(p)}); largest departure {figures}{more}."
 
 
-def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str) -> Conclusion:
+def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str, estimator: str) -> Conclusion:
     """Give the light: whether an assumption of the chosen model is rejected by its training rows.
 
     Parameters
@@ -239,8 +253,8 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str)
         The checks of the chosen model.
     title, n
         Its name; training rows.
-    command
-        The command line that compares models on these data.
+    command, estimator
+        The command line that compares models on these data; the Python class.
     """
     topic = "Do the assumptions hold?"
     known = [c for c in assumptions.checks if not np.isnan(c.p_value)]
@@ -248,9 +262,10 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str)
         notes = " ".join(c.note for c in assumptions.checks if c.note)
         return Conclusion(
             topic,
-            "green",
-            f"No assumption of {title} was checked. {notes}".strip(),
-            "Judge the model by its scores and its calibration.",
+            "amber",
+            f"Not checked: there is no check of the assumptions of {title}. {notes}".strip(),
+            "Judge the model by its scores and its calibration, beside those of others.",
+            command,
         )
     failed = rejected(assumptions)
     joint = f"Holm-adjusted for {len(known)} checks" if len(known) > 1 else "one check"
@@ -263,7 +278,9 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str)
         )
     parts = "; ".join(f"{c.assumption} ({p_text(p)}; {_departure(c)})" for c, p in failed)
     sentence = f"Rejected on {n} training rows ({joint}): {parts}."
-    return Conclusion(topic, "amber", sentence, failed[0][0].remedy, command)
+    remedy = failed[0][0].remedy
+    call = f"{estimator}(features=2).fit(X, y)" if "features=2" in remedy else command
+    return Conclusion(topic, "amber", sentence, remedy, call)
 
 
 def _departure(check: Check) -> str:

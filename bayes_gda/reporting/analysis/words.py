@@ -54,7 +54,14 @@ def short_name(name: object) -> str:
 def significant(value: float, digits: int = 3) -> str:
     """Write a number with so many significant digits, and without an exponent unless it is very large or small."""
     text = f"{value:.{digits}g}"
-    return f"{value:.0f}" if "e" in text and 1e3 <= abs(value) < 1e6 else text
+    if "e" in text and 1e3 <= abs(value) < 1e6:
+        text = f"{float(text):.0f}"
+    return text.replace("-", "\u2212")
+
+
+def in_sentence(title: str) -> str:
+    """Write a title inside a sentence: `naive Bayes for mixed columns`."""
+    return title[:1].lower() + title[1:]
 
 
 def p_text(p: float) -> str:

@@ -121,7 +121,8 @@ def _model(model: Scorecard) -> dict[str, Any]:
         "better_error": None if propagation is None else propagation.better_error,
         "reason": weighing.reason,
         "evidence": _evidence(model),
-        "predictions": records(model.predictions, "method"),
+        # One method alone has nothing to be compared with.
+        "predictions": records(model.predictions, "method") if len(model.predictions) > 1 else [],
         "predictions_reference": model.method,
         "monte_carlo": None if model.monte_carlo is None else asdict(model.monte_carlo),
         "loo": _loo(model),

@@ -39,7 +39,7 @@ class _Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
         style = given.get("class") or ""
-        if self._skipped or tag in SKIPPED or "hidden" in given or "small-screen" in style:
+        if self._skipped or tag in SKIPPED or "hidden" in given or style in ("note small-screen", "repeat"):
             if tag not in VOID:
                 self._skipped.append(tag)
             return

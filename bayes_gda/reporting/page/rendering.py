@@ -37,10 +37,12 @@ def number(value: float | None, kind: str) -> str:
         The number, or None if it is not known.
     kind
         `int`, `f1`…`f4` (decimals), `pct`, `pct0` (a share as percent), `g3` (three significant digits), `p` (a
-        p-value) or `ratio` (three significant digits, of the distance from 1 two).
+        p-value), `unit` (as it is) or `ratio` (three significant digits, of the distance from 1 two).
     """
     if value is None:
         return UNKNOWN
+    if kind == "unit":
+        return f"{value:,.10g}".replace(",", NARROW)
     if kind == "p":
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if kind == "ratio" and 0 < abs(value - 1) < 0.1:

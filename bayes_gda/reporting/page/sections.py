@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_gda.data.validate import Origin
 from bayes_gda.evaluation.calibration import brier_rows
 from bayes_gda.reporting.analysis.analysis import Analysis, class_shares
 from bayes_gda.reporting.analysis.detail import PROB
@@ -57,11 +58,11 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
         "findings": [{"light": r.light, "sentence": r.sentence, "step": r.step} for r in analysis.remarks],
         "table_rows": given.n if origin is None else origin.total,
         "dropped": 0 if origin is None else origin.total - given.n,
-        "missing_columns": [] if origin is None else _missing(origin.missing),
+        "missing_columns": [] if origin is None else _missing(_gaps(origin, analysis.settings.target)),
         "rows": train.n + test.n,
         "features_count": given.d,
         "classes_count": given.K,
-        "missing": int(np.isnan(given.X).sum()) + (0 if origin is None else sum(origin.missing.values())),
+        "missing": int(np.isnan(given.X).sum()) + (0 if origin is None else sum(_gaps(origin, None).values())),
         "train_rows": train.n,
         "test_rows": test.n,
         "test_given": given.n == train.n,
@@ -72,6 +73,12 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
         "features": features[:FEATURES],
         "features_left_out": max(0, len(features) - FEATURES),
     }
+
+
+def _gaps(origin: Origin, target: str | None) -> dict[str, int]:
+    """Return missing values by column, those of the class too."""
+    own = {f"{target or 'class'} (class)": origin.unlabelled} if origin.unlabelled else {}
+    return {**origin.missing, **own}
 
 
 def _missing(counts: Mapping[str, int]) -> list[dict[str, Any]]:

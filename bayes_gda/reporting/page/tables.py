@@ -188,6 +188,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "odds": (
         Column("feature", "feature", "name"),
         Column("class", "class", "name"),
+        Column("unit", "unit", "unit"),
         Column("per_unit", "odds ratio per unit", "ratio", "exp of the posterior mean of the log odds ratio"),
         Column("per_unit_lower", "from", "ratio"),
         Column("per_unit_upper", "to", "ratio"),

@@ -88,6 +88,7 @@ def plot_pareto_k(loo: Loo, *, numbers: Sequence[int] | None = None) -> Plot:
     axes.plot(row[bad], drawn_k[bad], "X", color=VERMILLION, markersize=6, markeredgewidth=0)
     axes.axhline(loo.threshold, color=ORANGE, linestyle="--", linewidth=1.2)
     axes.axhline(INFINITE_MEAN_K, color=VERMILLION, linestyle=":", linewidth=1.2)
+    known = loo.row_numbers if numbers is None else numbers
     span = high - low
     occupied = [(float(i), float(drawn_k[i])) for i in np.flatnonzero(bad)]
     for i in loo.bad[:BAD_ROWS]:
@@ -97,7 +98,7 @@ def plot_pareto_k(loo: Loo, *, numbers: Sequence[int] | None = None) -> Plot:
             room = all(abs(x - middle) > 0.04 * n or abs(v - drawn_k[i]) > 0.1 * span for x, v in occupied)
             if room and 0.02 * n < middle < 0.97 * n:
                 axes.annotate(
-                    str(i if numbers is None else numbers[i]),
+                    str(i if known is None else known[i]),
                     (row[i], drawn_k[i]),
                     xytext=(side * 5, 0),
                     textcoords="offset points",

@@ -1,5 +1,6 @@
 """Every light can be reached, and whatever is not green names a call."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,15 +8,19 @@ import pandas as pd
 import pytest
 from scipy.special import expit, logit
 
+from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.calibration import calibration_table
+from bayes_gda.evaluation.loo import Loo
 from bayes_gda.evaluation.performance import performance
+from bayes_gda.families.assumptions import Assumptions
+from bayes_gda.families.gaussian.assumptions import gaussian_assumptions
 from bayes_gda.families.registry import get_family
 from bayes_gda.methods.verdict import Verdict
 from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.reporting.analysis.conclusions import Conclusion, converged, judged, prior, reliable, what_next
 from bayes_gda.reporting.analysis.forecasts import better_than_chance, calibrated, doubted, graded
 from bayes_gda.reporting.analysis.settings import ReportSettings
-from bayes_gda.reporting.analysis.soundness import Remark
+from bayes_gda.reporting.analysis.soundness import Remark, assumptions_hold, check_sentence
 
 SETTINGS = ReportSettings(quick=True, data_name="my data.csv", target="class")
 LOGISTIC = "BayesianLogisticRegression"
@@ -172,6 +177,28 @@ def test_rows_to_hold_out_are_rows_that_there_are():
     assert wanted > 50
     assert "cross_val_predict" in few.call
     assert f"--test-size {wanted}" in calibrated(forecasts(44), 44, LOGISTIC, SETTINGS, total=100 * wanted).call
+
+
+def test_what_was_not_checked_is_not_green():
+    """Mroz, cleaned: mixed was green though nothing of it was checked; the failing lwg of Gaussian classes is named."""
+    nothing = assumptions_hold(Assumptions(), "naive Bayes for mixed columns", 500, "compare", "BayesianNaive")
+    assert nothing.light == "amber"
+    assert "Not checked" in nothing.sentence
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.exponential(size=300), rng.normal(size=300), rng.exponential(size=300) ** 2])
+    rows = Dataset.from_arrays(X, np.repeat(["a", "b"], 150), feature_names=["k5", "age", "lwg"])
+    found = gaussian_assumptions(rows, shared=False, diagonal=False, random_seed=0)
+    assert assumptions_hold(found, "QDA", 300, "compare", "BayesianQDA").light == "amber"
+    said = check_sentence(found.checks[0], 0.001)
+    assert "of k5 in" in said
+    assert "of lwg in" in said
+    assert "of age in" not in said
+
+
+def test_rows_without_leave_one_out_are_named_as_in_the_table():
+    loo = Loo("conditional", -np.ones(4), -np.ones(4), pareto_k=np.array([0.1, 0.9, 0.2, 0.1]), threshold=0.7)
+    assert "row 1 0.90" in loo.reason
+    assert "row 17 0.90" in replace(loo, row_numbers=np.array([3, 17, 20, 21])).reason
 
 
 def test_a_p_value_is_never_zero():

@@ -103,6 +103,16 @@ def test_average_effects_and_odds_ratios_agree_on_the_direction():
     )
 
 
+def test_odds_ratios_of_large_and_small_units_can_be_read():
+    """Chile's population had 1.0000014 (0.99999905 to 1.0000038) per inhabitant."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(300, 3)) * [150_000, 1, 0.003]
+    y = np.where(X @ [1 / 150_000, 1, 1 / 0.003] + rng.normal(size=300) > 0, "yes", "no")
+    odds = effects(card("logistic", Dataset.from_arrays(X, y), inference="laplace"), 0.9).odds
+    assert odds["unit"].tolist() == [100_000, 1, 0.001]
+    np.testing.assert_allclose(np.log(odds["per_unit"]), np.log(odds["per_sd"]) * odds["unit"] / X.std(axis=0))
+
+
 def test_the_odds_ratio_of_two_values_is_that_of_one_against_the_other():
     rng = np.random.default_rng(0)
     two = rng.choice([0.0, 10.0], size=200)

@@ -10,6 +10,17 @@
     if (number) td.className = "num";
     return td;
   };
+  /* Long parts are open without scripts and on paper; here they wait to be asked for. */
+  const parts = [...document.querySelectorAll("details")];
+  const openAll = () => parts.forEach((part) => { part.open = true; });
+  parts.forEach((part) => { part.open = false; });
+  addEventListener("beforeprint", openAll);
+  const openTarget = () => {
+    const target = location.hash.length > 1 && byId(decodeURIComponent(location.hash.slice(1)));
+    for (let part = target && target.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
+  };
+  addEventListener("hashchange", openTarget);
+  openTarget();
   byId("explore").hidden = false;
   document.querySelector('nav a[href="#explore"]').parentElement.hidden = false;
 
