@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import islice
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from reporting.report_pages import HOSTILE, HOSTILE_CLASSES, Page, data, page, report
@@ -457,3 +458,12 @@ def test_odd_data_have_a_report_too(case, tmp_path):
     found = write_report(given, tmp_path / "out", settings=settings, test=test)
     assert len(found.numbers["figures"]) > 10
     assert all(c.call or c.light == "green" for c in found.conclusions)
+
+
+def test_a_column_of_names_is_refused_by_its_name(tmp_path):
+    """Titanic as it comes has the passengers' names: 756 levels, and "There is not enough memory for this"."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"Name": [f"Mr. {i}" for i in range(120)], "x": rng.normal(size=120)})
+    frame["y"] = np.where(frame["x"] + rng.normal(size=120) > 0, "yes", "no")
+    with pytest.raises(DataError, match=r"Column 'Name' has 120 levels in 120 rows.* --drop Name"):
+        write_report(Dataset.from_frame(frame, target="y"), tmp_path / "out", settings=ReportSettings(quick=True))

@@ -66,7 +66,7 @@ def which_model(analysis: Analysis) -> Conclusion:
     else:
         lead = (
             f"{name} has the fewest parameters of the models that leave-one-out on the {n} training rows cannot "
-            "distinguish (elpd within two standard errors of the best)"
+            "distinguish (elpd within two standard errors of the best, or less than 4 below it)"
         )
         sentence = f"{lead}: {_gaps(table, chosen.name, others)}."
     if analysis.comparison.loo is None:

@@ -183,7 +183,9 @@ def calibrated(
     )
     needed = f"About {wanted} held-out rows would be needed to exclude it"
     if total is not None and wanted > total / 2:
-        step = f"{needed}, of {total} rows in all: judge calibration on cross-validated probabilities of all rows."
+        step = (
+            f"{needed}; the table has {total} rows. Judge calibration on cross-validated probabilities of all of them."
+        )
         call = f"sklearn.model_selection.cross_val_predict({estimator}(), X, y, cv=10, method='predict_proba')"
         return Conclusion(topic, "amber", sentence, step, call)
     call = settings.command("report", "--test-size", str(wanted))

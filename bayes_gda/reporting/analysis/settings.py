@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats, finite
 from bayes_gda.data.classes import draw_test_rows
+from bayes_gda.data.columns import Encoding
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.families.base import Family
@@ -22,6 +23,8 @@ EFFORT = {"fit": 6.0, "sample": 10.0, "evaluate": 4.0, "weigh": 1.0, "draw": 15.
 
 # Called with the name of the stage that begins, and the share of the work that is done.
 Progress = Callable[[str, float], None]
+# Levels that a category may have in any table; in larger ones, per row.
+MOST_LEVELS, LEVELS_PER_ROW = 50, 0.5
 
 
 def _silent(stage: str, fraction: float) -> None:
@@ -227,10 +230,21 @@ class Clock:
             self.done.append(name)
 
 
+def _refuse_names(data: Dataset) -> None:
+    """Raise if a text column has nearly as many levels as there are rows, such as the names of the passengers."""
+    for column in data.encoding.columns if isinstance(data.encoding, Encoding) else ():
+        if len(column.levels) > max(MOST_LEVELS, LEVELS_PER_ROW * data.n):
+            raise DataError(
+                f"Column {column.name!r} has {len(column.levels)} levels in {data.n} rows, as names and identifiers "
+                f"do. Leave it out: --drop {shlex.quote(column.name)}."
+            )
+
+
 def split(data: Dataset, test: Dataset | None, settings: ReportSettings) -> tuple[Dataset, Dataset, NDArray[np.intp]]:
     """Return training rows and held-out rows, complete and of the same columns and classes; the latter's numbers."""
     data.require_complete("The report")
     data.require_rows(2, "The report")
+    _refuse_names(data)
     if test is None:
         held = draw_test_rows(data.y, data.class_names, settings.test_size, settings.random_seed)
         return data.subset(~held), data.subset(held), np.flatnonzero(held)
