@@ -461,9 +461,9 @@ def test_odd_data_have_a_report_too(case, tmp_path):
 
 
 def test_a_column_of_names_is_refused_by_its_name(tmp_path):
-    """Titanic as it comes has the passengers' names: 756 levels, and "There is not enough memory for this"."""
+    """Titanic as it comes has the passengers' names, two of them twice: "There is not enough memory for this"."""
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"Name": [f"Mr. {i}" for i in range(120)], "x": rng.normal(size=120)})
+    frame = pd.DataFrame({"Name": [f"Mr. {i % 118}" for i in range(120)], "x": rng.normal(size=120)})
     frame["y"] = np.where(frame["x"] + rng.normal(size=120) > 0, "yes", "no")
-    with pytest.raises(DataError, match=r"Column 'Name' has 120 levels in 120 rows.* --drop Name"):
+    with pytest.raises(DataError, match=r"Column 'Name' has 118 levels in 120 rows.* --drop Name"):
         write_report(Dataset.from_frame(frame, target="y"), tmp_path / "out", settings=ReportSettings(quick=True))
