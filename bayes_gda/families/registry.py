@@ -18,7 +18,7 @@ HOMES = {
     "softmax": "bayes_gda.families.linear.family:Softmax",
     "student": "bayes_gda.families.student:Student",
     "mixed": "bayes_gda.families.mixed.family:Mixed",
-    "mixture": "bayes_gda.families.mixture:Mixture",
+    "mixture": "bayes_gda.families.mixture.family:Mixture",
 }
 _registered: dict[str, "type[Family]"] = {}
 

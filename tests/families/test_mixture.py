@@ -19,7 +19,7 @@ from bayes_gda import (
 )
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.families.built import family_of
-from bayes_gda.families.mixture import Mixture, SharedMixture, log_evidence
+from bayes_gda.families.mixture.family import Mixture, SharedMixture, log_evidence
 from bayes_gda.families.registry import default_families
 from bayes_gda.methods.adapter import ModelDensity
 from bayes_gda.methods.ladder import fit
@@ -31,8 +31,8 @@ from bayes_gda.reporting.report import ReportSettings
 
 _WHOLE = load_example("iris")
 IRIS = Dataset.from_arrays(_WHOLE.X[:, 1:3], _WHOLE.y, feature_names=_WHOLE.feature_names[1:3])
-COVARIANCES = ("own", "shared")
-both = pytest.mark.parametrize("covariances", COVARIANCES)
+COVARIANCES = ("own", "shared", "diagonal")
+each = pytest.mark.parametrize("covariances", COVARIANCES)
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,13 @@ def points(family, size=5, spread=0.02):
     return start + spread * np.random.default_rng(0).standard_normal((size, len(start)))
 
 
+def covariance_of(theta, s, c):
+    """Return the covariance of component c in draw s; SciPy takes variances for a diagonal one."""
+    if "Sigma" in theta:
+        return theta["Sigma"][s]
+    return theta["component_sigma2" if "component_sigma2" in theta else "component_Sigma"][s, c]
+
+
 def two_humps(rng, n):
     """Class 0 has two groups, at ±3 in the first feature; class 1 lies between them."""
     y = np.arange(n) % 2
@@ -58,7 +65,7 @@ def two_humps(rng, n):
 # ── The density ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@both
+@each
 def test_density_and_gradient_are_those_of_the_pymc_model(families, covariances):
     family = families[covariances]
     W = points(family)
@@ -75,19 +82,19 @@ def test_density_and_gradient_are_those_of_the_pymc_model(families, covariances)
     assert type(family_of(model)) is type(family)
 
 
-@both
+@each
 def test_gradient_is_that_of_differences_and_blocks_do_not_matter(families, covariances, monkeypatch):
     family = families[covariances]
     W = points(family)
     gradient = family.density.values_and_gradients(W[0])[1]
     np.testing.assert_allclose(gradient, differentiate(family.density.values, W[0]), rtol=1e-5, atol=1e-4)
     whole = family.density.values_and_gradients(W)
-    monkeypatch.setattr("bayes_gda.families.mixture_density.ELEMENTS", 4000)  # two points at once
+    monkeypatch.setattr("bayes_gda.families.mixture.density.ELEMENTS", 4000)  # two points at once
     for a, b in zip(family.density.values_and_gradients(W), whole, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
-@both
+@each
 def test_rows_have_the_density_of_scipy(families, covariances):
     family = families[covariances]
     theta = family.density.variables(points(family, 2))
@@ -98,10 +105,9 @@ def test_rows_have_the_density_of_scipy(families, covariances):
         for k in range(3):
             parts = [
                 np.log(theta["weight"][s, c])
-                + stats.multivariate_normal(
-                    theta["component_mu"][s, c],
-                    theta["Sigma"][s] if covariances == "shared" else theta["component_Sigma"][s, c],
-                ).logpdf(IRIS.X[::10])
+                + stats.multivariate_normal(theta["component_mu"][s, c], covariance_of(theta, s, c)).logpdf(
+                    IRIS.X[::10]
+                )
                 for c in np.flatnonzero(owner == k)
             ]
             np.testing.assert_allclose(terms[s, :, k], np.log(theta["pi"][s, k]) + logsumexp(parts, axis=0), rtol=1e-9)
@@ -129,7 +135,7 @@ def test_components_may_change_places_and_come_back_in_order(families):
 # ── The mode, the number of components and the evidence ─────────────────────────────────────────────────────────────
 
 
-@both
+@each
 def test_every_step_of_em_goes_up_and_ends_near_the_mode(families, covariances):
     family = families[covariances]
     block = family.density.blocks[1]
@@ -187,7 +193,7 @@ def test_evidence_of_two_components_is_that_of_quadrature():
     # The second class and the shares are the same in both: the difference is that of the first class alone.
     assert a - b == pytest.approx(truth - single, abs=4 * np.hypot(e, f) + 0.02)
     rows = Dataset.of_checked(X, np.zeros(n, dtype=np.intp), ("x",), (0,))
-    assert log_evidence(rows, prior, (2,), axis[:1], shared=False) == pytest.approx(truth, abs=0.7)  # Laplace's
+    assert log_evidence(rows, prior, (2,), axis[:1], "own") == pytest.approx(truth, abs=0.7)  # Laplace's
 
 
 def test_the_evidence_chooses_the_groups_that_there_are():
@@ -238,10 +244,12 @@ def test_its_errors():
     for components in (0, (1, 2), "many", 1.5, True):
         with pytest.raises(DataError, match=r"`components` must be 'evidence', or 1 or more for each of 3 classes"):
             BayesianMixture(components=components).fit(X, y)
-    with pytest.raises(DataError, match="`covariances` must be 'own' or 'shared'"):
+    with pytest.raises(DataError, match="`covariances` must be 'own', 'shared' or 'diagonal'; got 'full'"):
         BayesianMixture(covariances="full").fit(X, y)
-    with pytest.raises(PriorError, match="must be a proper NIW or None"):
+    with pytest.raises(PriorError, match="covariances='own' must be a proper NIW or None; got 3"):
         BayesianMixture(prior=3).fit(X, y)
+    with pytest.raises(PriorError, match="covariances='diagonal' must be a proper NIG or None; got NIW"):
+        BayesianMixture(prior=NIW(m=[0.0, 0.0], kappa=1.0, Psi=np.eye(2), nu=4.0), covariances="diagonal").fit(X, y)
     assert isinstance(Mixture.bind(Dataset.from_arrays(X, y), components=2, covariances="shared"), SharedMixture)
 
 

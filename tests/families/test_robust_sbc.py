@@ -9,7 +9,7 @@ from scipy import stats
 
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.families.mixture import Mixture
+from bayes_gda.families.mixture.family import Mixture
 from bayes_gda.families.student import Student
 from bayes_gda.methods.ladder import verify
 from bayes_gda.methods.settings import Settings

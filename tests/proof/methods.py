@@ -7,6 +7,7 @@
     corrected    weighted draws of the fitted proposal, resampled; none where the verdict is `needs-mcmc`
     mcmc         NUTS, two chains, run longer if they mix slowly, thinned to draws that are nearly independent; for
                  rows with gaps data augmentation
+    hmc          split HMC, thinned likewise; for Student-t classes and mixtures
     empirical-bayes
                  draws given a prior whose scale, or target, was estimated from the same rows. It uses the data twice:
                  no posterior, and its ranks need not be uniform
@@ -16,7 +17,7 @@ leave these simulations out is fair, because whether it refuses depends on the d
 the truth: given the data, θ still has the law of the posterior.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,27 +136,52 @@ def mcmc(simulation: Simulation, size: int, seed: int) -> Posterior:
     from bayes_gda import sample
 
     family = simulation.family
-    for draws in CHAIN_DRAWS:
+
+    def nuts(draws: int) -> Any:
         if np.isnan(simulation.data.X).any():
-            _, tree = family.sample(Settings(draws=draws, chains=CHAINS, random_seed=seed), None)
-        else:
-            # One core: the simulations themselves share them.
-            tree = sample(family.build(), draws=draws, chains=CHAINS, cores=1, random_seed=seed, progress=False)
+            return family.sample(Settings(draws=draws, chains=CHAINS, random_seed=seed), None)[1]
+        # One core: the simulations themselves share them.
+        return sample(family.build(), draws=draws, chains=CHAINS, cores=1, random_seed=seed, progress=False)
+
+    return _thinned(simulation, nuts, size)
+
+
+def hmc(simulation: Simulation, size: int, seed: int) -> Posterior:
+    """Sample by split HMC, and keep draws that are as far apart as they can be."""
+    family = simulation.family
+    try:
+        gaussian = family.laplace()
+    except ConvergenceError:
+        return Posterior("no mode")
+    how: dict[str, Any] = {"chains": CHAINS, "random_seed": seed, "sampler": "hmc"}
+    return _thinned(simulation, lambda draws: family.sample(Settings(draws=draws, **how), gaussian)[1], size)
+
+
+def _thinned(simulation: Simulation, run: Callable[[int], Any], size: int) -> Posterior:
+    """Run chains, longer ones if they mix slowly, and keep draws that are as far apart as they can be."""
+    for draws in CHAIN_DRAWS:
+        tree = run(draws)
         posterior = tree["posterior"].to_dataset()[sorted(simulation.theta)]
-        effective = _least_effective(posterior)
+        chains = posterior.sizes["chain"]
+        flat = {str(name): x.to_numpy().reshape(-1, *x.shape[2:]) for name, x in posterior.items()}
+        effective = _least_effective(simulation.parameters(flat), chains)
         if effective >= size:
-            kept = np.linspace(0, CHAINS * draws - 1, size).round().astype(np.intp)
-            flat = {str(name): x.to_numpy().reshape(-1, *x.shape[2:])[kept] for name, x in posterior.items()}
-            return Posterior("drawn", flat, effective)
+            kept = np.linspace(0, chains * posterior.sizes["draw"] - 1, size).round().astype(np.intp)
+            return Posterior("drawn", {name: x[kept] for name, x in flat.items()}, effective)
     return Posterior("not mixed")
 
 
-def _least_effective(posterior: Any) -> float:
-    """Return the effective draws of the parameter that has the fewest."""
+def _least_effective(parameters: Mapping[str, Floats], chains: int) -> float:
+    """Return the effective draws of the parameter that has the fewest, from chains one after the other."""
     import arviz_stats
+    import xarray as xr
 
-    ess = arviz_stats.ess(posterior)
-    return min(float(np.nanmin(ess[name])) for name in posterior.data_vars)
+    by_chain = {
+        name: (("chain", "draw", *(f"{name}_{i}" for i in range(x.ndim - 1))), x.reshape(chains, -1, *x.shape[1:]))
+        for name, x in parameters.items()
+    }
+    ess = arviz_stats.ess(xr.Dataset(by_chain))
+    return min(float(np.nanmin(ess[name])) for name in parameters)
 
 
 METHODS: dict[str, Method] = {
@@ -165,7 +191,8 @@ METHODS: dict[str, Method] = {
     "ep": ep,
     "corrected": corrected,
     "mcmc": mcmc,
+    "hmc": hmc,
     "empirical-bayes": empirical_bayes,
 }
 # These claim to draw from the posterior itself; the others are approximations.
-SOUND = ("exact", "corrected", "mcmc")
+SOUND = ("exact", "corrected", "mcmc", "hmc")

@@ -6,12 +6,14 @@ the log likelihood also sees a method that ignores the data, Modrák et al. 2023
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from proof.simulate import Simulation
 from scipy.special import logsumexp
 
 from bayes_gda.checks import Floats
+from bayes_gda.families.fused import FusedFamily
 from bayes_gda.families.gaussian.predictive import log_joint_per_draw
 from bayes_gda.families.mixed.family import Mixed
 
@@ -30,8 +32,7 @@ def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[
         The model's variables (S, …), from any method, or the truth with S = 1.
     """
     out: dict[str, Floats] = {}
-    for name in simulation.theta:
-        values = variables[name]
+    for name, values in simulation.parameters(variables).items():
         for index in np.ndindex(values.shape[1:]):
             if name == "Sigma" and index[-1] > index[-2]:
                 continue  # the same number as below the diagonal
@@ -71,8 +72,11 @@ def ranks(truth: Mapping[str, Floats], draws: Mapping[str, Floats], rng: np.rand
 def _log_odds(simulation: Simulation, variables: Mapping[str, Floats]) -> Floats:
     """Return log p_k − log(1 − p_k) of p(y=k | x, θ) (S, n, K): it ranks as p_k does, and does not tie at 0 or 1."""
     rows = simulation.new_rows
-    if isinstance(simulation.family, Mixed):
-        a = simulation.family.exact().model.log_terms(variables, rows)
+    family: Any = simulation.family
+    if isinstance(family, Mixed):
+        a = family.exact().model.log_terms(variables, rows)
+    elif isinstance(family, FusedFamily):
+        a = family.from_variables(variables).log_terms(variables, rows)
     elif "w" not in variables:
         a = log_joint_per_draw(variables, rows)
     else:

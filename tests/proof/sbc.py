@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 from proof import store
+from proof.catalogue import MODELS
 from proof.methods import DRAWN, DRAWS, METHODS, Method
 from proof.ranks import quantities, ranks
-from proof.simulate import MODELS, Model
+from proof.simulate import Model
 from proof.verdicts import judge
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -55,9 +56,20 @@ FEWER = {
     "qda-lkj:corrected": 500,
     "naive-lkj:corrected": 500,
     "hierarchical:corrected": 200,
+    "student:mcmc": 60,
+    "mixture:mcmc": 60,
+    "mixture-diagonal:mcmc": 60,
+    "student:corrected": 500,
+    "student-shared:corrected": 500,
+    "mixture:corrected": 500,
+    "mixture-shared:corrected": 500,
+    "mixture-diagonal:corrected": 500,
+    "student:hmc": 500,
+    "mixture:hmc": 500,
+    "mixture-diagonal:hmc": 500,
 }
 # Simulations handed to a process at once: about a second's work each, so that little is lost by Ctrl-C.
-CHUNK = {"exact": 50, "laplace": 25, "skew-modal": 50, "ep": 25, "corrected": 5, "mcmc": 1, "empirical-bayes": 5}
+CHUNK = {"exact": 50, "laplace": 25, "skew-modal": 50, "ep": 25, "corrected": 5, "mcmc": 1, "hmc": 5, "empirical-bayes": 5}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ Each model has one fixed prior and one fixed size of data, small enough for Lapl
     lda-10, lda-wide   d = 10, with 40 rows and with 8: fewer rows than features
     lda-gaps …         a quarter of all values missing completely at random
     mixed              40 rows of six columns, each of another type, a tenth of the values missing; K = 2
+    student, mixture   40 rows, d = 2, K = 2; π ~ Dirichlet(5). Components of a mixture have no names: what is ranked is
+                       the same in any order of them (means and variances of the classes, probabilities, likelihood)
     regressions        40 rows, d = 2, the package's default prior on standardised features; d = 10, with 40 rows and 8
     hierarchical       τ ~ N⁺(0, 2.5²), slopes ~ N(0, τ²); d = 4
     logistic-eb, rda   the prior's scale is estimated from the same data (empirical Bayes), while θ was drawn with a
@@ -19,7 +21,7 @@ Rows to predict are fixed points. Rows drawn from the same θ would not do: they
 posterior was not told, and the ranks of their probabilities would not be uniform.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -77,6 +79,8 @@ class Simulation:
         (3, ·) rows to predict: features for the Gaussian models, a design matrix for the regressions.
     density
         The posterior density of the complete rows, which has the log prior; None where there is none.
+    invariants
+        What to rank in place of parameters whose names have no meaning; None ranks the parameters.
     """
 
     theta: dict[str, Floats]
@@ -84,6 +88,13 @@ class Simulation:
     family: Family
     new_rows: Floats
     density: Density | None
+    invariants: Callable[[Mapping[str, Floats]], dict[str, Floats]] | None = None
+
+    def parameters(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return what is ranked of the parameters, {name: (S, …)}."""
+        if self.invariants is not None:
+            return self.invariants(variables)
+        return {name: variables[name] for name in self.theta}
 
     def log_likelihood(self, variables: Mapping[str, Floats]) -> Floats:
         """Return the log likelihood (S,) of all rows, of what was observed of them, at values of the parameters."""
@@ -328,32 +339,3 @@ _MIXED = MixedPrior(
     )
 )
 _MIXED_ROWS = frozen([[0.0, 0, 3, 4, 2.0, 0], [1.0, 2, 0, 12, 0.3, 1], [-3.0, np.nan, 9, 0, 7.0, 1]])
-_NIW = NIW(m=frozen([0.0, 0.0]), kappa=0.25, Psi=frozen(2 * np.eye(2)), nu=5.0)
-_NIW_10 = NIW(m=frozen(np.zeros(10)), kappa=0.25, Psi=frozen(2 * np.eye(10)), nu=13.0)
-_NIG = NIG(m=frozen([0.0, 0.0]), kappa=frozen(0.25), a=frozen(2.5), b=frozen(1.5))
-_LKJ = LKJ(scale=frozen([1.5, 1.5]), m=frozen([0.0, 0.0]), mean_scale=frozen([2.0, 2.0]))
-_APPROXIMATE = ("laplace", "corrected", "mcmc")
-_LOGISTIC = ("laplace", "skew-modal", "ep", "corrected", "mcmc")
-
-MODELS: dict[str, Model] = {
-    "lda": GaussianModel("shared", _NIW),
-    "qda": GaussianModel("own", _NIW),
-    "naive": GaussianModel("diagonal", _NIG),
-    "lda-lkj": GaussianModel("shared", _LKJ, _APPROXIMATE, 5.0),
-    "qda-lkj": GaussianModel("own", _LKJ, _APPROXIMATE, 5.0),
-    "naive-lkj": GaussianModel("diagonal", _LKJ, _APPROXIMATE, 5.0),
-    # With 87 coordinates importance sampling refuses nearly every data set.
-    "lda-10": GaussianModel("shared", _NIW_10, ("exact", "laplace", "mcmc")),
-    "lda-wide": GaussianModel("shared", _NIW_10, ("exact", "mcmc"), rows=FEW_ROWS),
-    "lda-gaps": GaussianModel("shared", _NIW, ("mcmc",), missing=MISSING),
-    "qda-gaps": GaussianModel("own", _NIW, ("mcmc",), missing=MISSING),
-    "naive-gaps": GaussianModel("diagonal", _NIG, ("exact",), missing=MISSING),
-    "mixed": MixedModel(),
-    "rda": RegularizedModel(),
-    "logistic": RegressionModel(2, methods=_LOGISTIC),
-    "softmax": RegressionModel(3),
-    "logistic-10": RegressionModel(2, d=10, methods=_LOGISTIC),
-    "logistic-wide": RegressionModel(2, d=10, rows=FEW_ROWS, methods=_LOGISTIC),
-    "hierarchical": RegressionModel(2, d=4, scale=None, methods=_APPROXIMATE),
-    "logistic-eb": RegressionModel(2, d=4, scale=1.0, methods=("empirical-bayes",)),
-}

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from gaps import brute_log_likelihood
 from proof import sbc, store
+from proof.catalogue import MODELS
 from proof.methods import METHODS, SOUND, Posterior, exact
 from proof.ranks import quantities, ranks
 from proof.sbc import Job, conclude, plan, run, simulate, simulate_with
-from proof.simulate import MODELS
 from proof.verdicts import Records, judge
 from scipy import stats
 from scipy.special import expit, softmax

@@ -26,7 +26,7 @@ from bayes_gda.families.linear.predictors import BinaryPredictor
 from bayes_gda.families.mixed.choice import Choice
 from bayes_gda.families.mixed.classifier import MixedClassifier
 from bayes_gda.families.mixed.column import Statistic
-from bayes_gda.families.mixture import MixtureModel
+from bayes_gda.families.mixture.family import MixtureModel
 from bayes_gda.families.registry import register, unregister
 from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.importance.trust import assess

@@ -14,25 +14,28 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, PriorError, StoreError
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.fused import FusedFamily, choose, joint_terms
-from bayes_gda.families.mixture_density import MixtureBlock, Ordered, log_mixture
+from bayes_gda.families.mixture.clouds import KINDS
+from bayes_gda.families.mixture.density import MixtureBlock, Ordered, log_mixture
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods.density import Smoothed, ThirdOrder
 from bayes_gda.methods.laplace import laplace_approximation
 from bayes_gda.prediction.fitted import FittedModel
-from bayes_gda.priors import NIW, Dirichlet, Seed
+from bayes_gda.priors import NIG, NIW, Dirichlet, Seed
 from bayes_gda.priors.mixture import component_default, ordering_axes
 
 if TYPE_CHECKING:
     import pymc as pm
 
-Covariances = Literal["own", "shared"]
+Covariances = Literal["own", "shared", "diagonal"]
 # Components of a class, at most, that the evidence chooses from.
 MOST_COMPONENTS = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureModel(DrawnModel):
-    """Draws of a fitted mixture: `pi` (S, K), `weight` (S, C), `component_mu` (S, C, d), `component_Sigma` or `Sigma`.
+    """Draws of a fitted mixture: `pi` (S, K), `weight` (S, C), `component_mu` (S, C, d), and covariances.
+
+    These are `component_Sigma` (S, C, d, d), `Sigma` (S, d, d) if shared, or `component_sigma2` (S, C, d) if diagonal.
 
     Parameters
     ----------
@@ -64,9 +67,13 @@ class MixtureModel(DrawnModel):
         chosen = choose(np.where(owner == y[:, None], theta["weight"], 0.0), rng)
         each, last = np.arange(size), np.cumsum(self.components)[y] - 1
         c = np.minimum(chosen, last)
-        Sigma = theta["component_Sigma"][each, c] if "component_Sigma" in theta else theta["Sigma"]
         z = rng.standard_normal((size, self.d, 1))
-        return theta["component_mu"][each, c] + (np.linalg.cholesky(Sigma) @ z)[..., 0], y
+        if "component_sigma2" in theta:
+            noise = np.sqrt(theta["component_sigma2"][each, c]) * z[..., 0]
+        else:
+            Sigma = theta["component_Sigma"][each, c] if "component_Sigma" in theta else theta["Sigma"]
+            noise = (np.linalg.cholesky(Sigma) @ z)[..., 0]
+        return theta["component_mu"][each, c] + noise, y
 
     def check_whole(self) -> None:
         """Raise `StoreError` unless the parts of a model from a file fit each other."""
@@ -86,14 +93,14 @@ class Mixture(FusedFamily):
     Parameters
     ----------
     data, prior, alpha
-        Training rows; NIW of a component; (K,) Dirichlet parameters.
+        Training rows; NIW of a component, NIG of one with independent features; (K,) Dirichlet parameters.
     components
         (K,) number of components of each class.
     axis
         (K, d) direction along which the components of a class are put in order.
     """
 
-    prior: NIW
+    prior: NIW | NIG
     components: tuple[int, ...] = field(kw_only=True)
     axis: Floats = field(repr=False, kw_only=True)
 
@@ -104,36 +111,40 @@ class Mixture(FusedFamily):
     stored = (MixtureModel,)
     covariances: ClassVar[Covariances] = "own"
     options: ClassVar = {
-        "prior": "NIW of the centre and covariance of a component. None is the default of QDA with half the volume.",
+        "prior": "NIW of the centre and covariance of a component, NIG if these are diagonal. None is the default of "
+        "QDA, or of the naive model, with half the volume.",
         "components": "Number of components of every class, or one number for each class in the order of `classes_`. "
         f"`evidence` takes that of the highest evidence by Laplace, 1 to {MOST_COMPONENTS}, for each class.",
         "covariances": "`own`: one for each component. `shared`: one for all components of all classes; `evidence` "
-        "then chooses one number of components for all classes.",
+        "then chooses one number of components for all classes. `diagonal`: features are independent within a "
+        "component, which takes the fewest parameters.",
     }
 
     @classmethod
     def bind(
         cls,
         data: Dataset,
-        prior: NIW | None = None,
+        prior: NIW | NIG | None = None,
         *,
         components: int | tuple[int, ...] | str = "evidence",
         covariances: Covariances = "own",
     ) -> "Mixture":
         """Join the model with rows; None is the default prior."""
-        if covariances not in ("own", "shared"):
-            raise DataError(f"`covariances` must be 'own' or 'shared'; got {covariances!r}.")
-        if prior is not None and not (isinstance(prior, NIW) and prior.is_proper):
-            raise PriorError(f"`prior` of BayesianMixture must be a proper NIW or None; got {prior!r}.")
-        rows = data.original or data
-        rows.require_complete("Mixture discriminant analysis")
-        prior = component_default(rows.X, rows.y, rows.K, rows.weight) if prior is None else prior
+        if covariances not in KINDS:
+            raise DataError(f"`covariances` must be 'own', 'shared' or 'diagonal'; got {covariances!r}.")
+        family = NIG if covariances == "diagonal" else NIW
+        if prior is not None and not (isinstance(prior, family) and prior.is_proper):
+            raise PriorError(
+                f"`prior` of BayesianMixture with covariances={covariances!r} must be a proper {family.__name__} or "
+                f"None; got {prior!r}."
+            )
+        data.require_complete("Mixture discriminant analysis")
+        prior = component_default(data.X, data.y, data.K, data.weight, family) if prior is None else prior
         if len(prior.m) != data.d:
             raise PriorError(f"`prior` has {len(prior.m)} features, `X` has {data.d}. Give one entry a feature.")
-        axis = ordering_axes(rows.X, rows.y, rows.K, prior, rows.weight)
+        axis = ordering_axes(data.X, data.y, data.K, prior, data.weight)
         numbers = choose_components(data, prior, axis, covariances) if components == "evidence" else None
-        kind = Mixture if covariances == "own" else SharedMixture
-        return kind(
+        return _TYPES[covariances](
             data,
             prior,
             alpha=Dirichlet().vector(data.K),
@@ -144,8 +155,13 @@ class Mixture(FusedFamily):
     @classmethod
     def from_signature(cls, **arguments: Any) -> Self:
         """Return the family of a PyMC model that `build` wrote."""
-        kind: Any = Mixture if arguments.pop("covariances") == "own" else SharedMixture
+        kind: Any = _TYPES[arguments.pop("covariances")]
         return kind(**arguments)
+
+    @classmethod
+    def prepare(cls, data: Dataset, inference: str, prior: Any = None) -> Dataset:
+        """Pool equal rows whatever the method: rounding must not decide in which of several modes a search ends."""
+        return data.pooled()
 
     @classmethod
     def default_for(cls, K: int) -> bool:
@@ -154,11 +170,20 @@ class Mixture(FusedFamily):
 
     def describe_prior(self) -> tuple[str, ...]:
         """Return the prior in lines of plain text."""
-        c, (names, numbers) = "_c" if self.covariances == "own" else "", (self.data.class_names, self.components)
+        c, (names, numbers) = "" if self.covariances == "shared" else "_c", (self.data.class_names, self.components)
+        if isinstance(self.prior, NIG):
+            lines = (
+                f"σ²_cj ~ Inverse-Gamma({self.prior.a[0]:g}, b_j), Π √b_j half of that of a whole class",
+                f"μ_cj | σ²_cj ~ N(m_j, σ²_cj / {self.prior.kappa[0]:g})",
+            )
+        else:
+            lines = (
+                f"Σ{c} ~ Inverse-Wishart(Ψ, {self.prior.nu:g}), √|Ψ| half of that of a whole class",
+                f"μ_c | Σ{c} ~ N(m, Σ{c} / {self.prior.kappa:g})",
+            )
         return (
             "components: " + ", ".join(f"{name} {C}" for name, C in zip(names, numbers, strict=True)),
-            f"Σ{c} ~ Inverse-Wishart(Ψ, {self.prior.nu:g}), √|Ψ| half of that of a whole class",
-            f"μ_c | Σ{c} ~ N(m, Σ{c} / {self.prior.kappa:g})",
+            *lines,
             "ωₖ ~ Dirichlet(1, …, 1), π ~ Dirichlet(1, …, 1)",
         )
 
@@ -179,7 +204,7 @@ class Mixture(FusedFamily):
 
     def block(self) -> MixtureBlock:
         """Return the density of weights, centres and covariances."""
-        return MixtureBlock(self.data, self.prior, self.components, self.covariances == "shared", self.axis)
+        return mixture_block(self.data, self.prior, self.components, self.axis, self.covariances)
 
     @cached_property
     def target(self) -> ThirdOrder:
@@ -197,8 +222,8 @@ class Mixture(FusedFamily):
         """Return the PyMC model."""
         from bayes_gda.models import mixture
 
-        shared, class_prior, data = self.covariances == "shared", Dirichlet(self.alpha), self.plain_data
-        return mixture.build(data, self.components, self.prior, class_prior, shared=shared, axis=self.axis)
+        how: Any = {"class_prior": Dirichlet(self.alpha), "covariances": self.covariances, "axis": self.axis}
+        return mixture.build(self.plain_data, self.components, self.prior, **how)
 
 
 class SharedMixture(Mixture):
@@ -211,13 +236,30 @@ class SharedMixture(Mixture):
     covariances = "shared"
 
 
-def choose_components(data: Dataset, prior: NIW, axis: Floats, covariances: Covariances) -> tuple[int, ...]:
+class DiagonalMixture(Mixture):
+    """The same with features that are independent within a component."""
+
+    title = "Mixture discriminant analysis, diagonal covariances"
+    sentence = (
+        "Every class is a mixture of Gaussian clouds whose axes are those of the features; features depend on each "
+        "other through the components alone."
+    )
+    formula = ("y ~ Categorical(π)", "x | y = k ~ Σ ω_c Πⱼ N(μ_cj, σ²_cj) over the components c of class k")
+    variables = ("pi", "weight", "component_mu", "component_sigma2")
+    covariances = "diagonal"
+
+
+_TYPES: dict[str, type[Mixture]] = {kind.covariances: kind for kind in (Mixture, SharedMixture, DiagonalMixture)}
+
+
+def choose_components(data: Dataset, prior: NIW | NIG, axis: Floats, covariances: Covariances) -> tuple[int, ...]:
     """Return the number of components (K,) of the highest evidence by Laplace; one for all if these share Σ.
 
     With covariances of their own the classes do not depend on each other, and each is chosen by itself.
     """
     if covariances == "shared":
-        evidences = [log_evidence(data, prior, (C,) * data.K, axis, shared=True) for C in range(1, MOST_COMPONENTS + 1)]
+        candidates = range(1, MOST_COMPONENTS + 1)
+        evidences = [log_evidence(data, prior, (C,) * data.K, axis, covariances) for C in candidates]
         return (int(np.argmax(evidences)) + 1,) * data.K
     numbers = []
     for k in range(data.K):
@@ -229,16 +271,27 @@ def choose_components(data: Dataset, prior: NIW, axis: Floats, covariances: Cova
             (0,),
             None if data.weight is None else data.weight[mine],
         )
-        # A component that would have fewer rows than features is not one that rows can show.
-        most = int(np.clip(len(mine) // (data.d + 1), 1, MOST_COMPONENTS))
-        evidences = [log_evidence(rows, prior, (C,), axis[k : k + 1], shared=False) for C in range(1, most + 1)]
+        # A component that would have fewer rows than a covariance takes is not one that rows can show.
+        fewest = 3 if covariances == "diagonal" else data.d + 1
+        most = int(np.clip(len(mine) // fewest, 1, MOST_COMPONENTS))
+        evidences = [log_evidence(rows, prior, (C,), axis[k : k + 1], covariances) for C in range(1, most + 1)]
         numbers.append(int(np.argmax(evidences)) + 1)
     return tuple(numbers)
 
 
-def log_evidence(data: Dataset, prior: NIW, components: tuple[int, ...], axis: Floats, *, shared: bool) -> float:
+def mixture_block(
+    data: Dataset, prior: NIW | NIG, components: tuple[int, ...], axis: Floats, covariances: Covariances
+) -> MixtureBlock:
+    """Return the density of weights, centres and covariances."""
+    clouds: Any = KINDS[covariances]
+    return MixtureBlock(data, components, clouds(sum(components), data.d, prior), axis)
+
+
+def log_evidence(
+    data: Dataset, prior: NIW | NIG, components: tuple[int, ...], axis: Floats, covariances: Covariances
+) -> float:
     """Return log p(rows | classes) by Laplace, −∞ where there is no mode."""
-    block = MixtureBlock(data, prior, components, shared, axis)
+    block = mixture_block(data, prior, components, axis, covariances)
     try:
         with one_blas_thread():
             return laplace_approximation(Smoothed(block), block.start).log_evidence  # type: ignore[arg-type]
