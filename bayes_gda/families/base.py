@@ -32,6 +32,7 @@ from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.groups import add_rows
 from bayes_gda.methods.bridge import bridge_log_evidence
 from bayes_gda.methods.density import COORDINATES, Density, Smooth, ThirdOrder
+from bayes_gda.methods.diagnostics import Diagnosis, diagnose
 from bayes_gda.methods.importance.trust import Predictor
 from bayes_gda.methods.ladder import Exact, Propagated
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -244,10 +245,7 @@ class Family:
         return None
 
     def row_term(self, x: Floats, k: int, scale: Floats) -> Smooth:
-        """Return the log likelihood of a row x (1, d) of class k in the coordinates of `target`.
-
-        `scale` (dim,) are posterior standard deviations, for derivatives by differences.
-        """
+        """Return the log likelihood of a row x (1, d) of class k at coordinates; `scale` (dim,) are posterior sds."""
         from bayes_gda.methods.importance.without import RowTerm
 
         def log_likelihood(W: Floats) -> Floats:
@@ -343,15 +341,16 @@ class Family:
         add_rows(tree, self.rows, model, model.draw_variables(len(next(iter(draws.values())))))
         return model, tree
 
+    def diagnose(self, tree: "xr.DataTree") -> Diagnosis:
+        """Return whether the chains of a tree can be relied upon."""
+        return diagnose(tree)
+
     def sampled_evidence(self, model: FittedModel, chains: int) -> tuple[float, float]:
         """Return the log evidence from draws by MCMC, and its error; nan if there is none, an error if they fail."""
         return np.nan, np.nan
 
     def bridge_evidence(self, points: Floats, chains: int) -> tuple[float, float]:
-        """Return the log evidence by bridge sampling, and its error, from draws (S, dim) of the coordinates.
-
-        Raises if the draws are too few, or hardly meet a proposal that is fitted to them.
-        """
+        """Return the log evidence by bridge sampling, and its error, from draws (S, dim); raises if they do not do."""
         bridge = bridge_log_evidence(self.target.log_density, points, chains=chains)
         return bridge.log_evidence, bridge.log_evidence_error
 

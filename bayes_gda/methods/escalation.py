@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.memory import announce_work
-from bayes_gda.methods.diagnostics import Diagnosis, diagnose
+from bayes_gda.methods.diagnostics import Diagnosis
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
@@ -90,7 +90,7 @@ def _run(family: "Family", settings: Settings, start: GaussianPosterior | None) 
         "Use fewer columns or `draws`, or inference='laplace'; progress=True shows how far it is.",
     )
     model, tree = family.sample(settings, start)
-    return Sampled(model, tree, diagnose(tree), family.monte_carlo(model, settings.tolerance), settings.draws)
+    return Sampled(model, tree, family.diagnose(tree), family.monte_carlo(model, settings.tolerance), settings.draws)
 
 
 def _extended(sampled: Sampled, family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:

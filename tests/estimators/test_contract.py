@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarni
         BayesianRDA(),
         BayesianLogisticRegression(draws=25, chains=2),
         BayesianStudent(draws=25, chains=2, inference="laplace", scales="shared"),
-        BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="shared"),
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=2, covariances="diagonal"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -35,6 +35,14 @@ def test_scikit_learn_contract(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([BayesianLogisticRegression(), BayesianStudent(draws=25, chains=2)])
+@parametrize_with_checks(
+    [
+        BayesianLogisticRegression(),
+        BayesianStudent(draws=25, chains=2),
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="shared"),
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=2, covariances="shared"),
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=2),
+    ]
+)
 def test_scikit_learn_contract_with_the_defaults(estimator, check):
     check(estimator)

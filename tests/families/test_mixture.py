@@ -17,11 +17,14 @@ from bayes_gda import (
     load_example,
     write_report,
 )
+from bayes_gda.data.labels import to_datatree
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.families.built import family_of
+from bayes_gda.families.mixture.density import class_moments
 from bayes_gda.families.mixture.family import Mixture, SharedMixture, log_evidence
 from bayes_gda.families.registry import default_families
 from bayes_gda.methods.adapter import ModelDensity
+from bayes_gda.methods.diagnostics import diagnose
 from bayes_gda.methods.ladder import fit
 from bayes_gda.methods.laplace import differentiate
 from bayes_gda.methods.settings import Settings
@@ -130,6 +133,54 @@ def test_components_may_change_places_and_come_back_in_order(families):
     again = family.density.variables(swapped)
     for name, value in theta.items():
         np.testing.assert_allclose(again[name], value, rtol=1e-9)
+
+
+@each
+def test_a_row_of_weight_two_is_two_equal_rows(covariances):
+    """Equal data have equal posteriors, whatever their order; class 0 has a single row, which has no spread."""
+    rng = np.random.default_rng(7)
+    X = np.vstack([[0.0, 0.0, 0.0], rng.standard_normal((11, 3))])
+    y = np.array([0, *np.repeat([1, 2], [6, 5])])
+    weight = rng.integers(1, 4, size=len(y))
+    order = rng.permutation(weight.sum())
+    weighted = Dataset.of_checked(X, y, ("a", "b", "c"), (0, 1, 2), weight.astype(float))
+    repeated = Dataset.of_checked(X.repeat(weight, axis=0)[order], y.repeat(weight)[order], ("a", "b", "c"), (0, 1, 2))
+    for prepare in (lambda data: data, lambda data: Mixture.prepare(data, "laplace")):
+        a, b = (
+            Mixture.bind(prepare(data), components=2, covariances=covariances).laplace()
+            for data in (weighted, repeated)
+        )
+        np.testing.assert_allclose(a.mean, b.mean, atol=1e-9)
+        np.testing.assert_allclose(a.log_evidence, b.log_evidence, rtol=1e-10)
+
+
+@each
+def test_moments_of_a_class_are_those_of_its_density(families, covariances):
+    family = families[covariances]
+    theta = family.density.variables(points(family, 1))
+    mean, covariance = class_moments(theta, family.components)
+    X, y = family.from_variables(theta).sample(60_000, random_seed=0)
+    for k in range(3):
+        rows = X[y == k]
+        np.testing.assert_allclose(mean[0, k], rows.mean(axis=0), atol=5 * rows.std() / len(rows) ** 0.5)
+        np.testing.assert_allclose(covariance[0, k], np.cov(rows.T), rtol=0.05, atol=0.01)
+
+
+def test_components_that_trade_places_do_not_spoil_the_diagnosis(families):
+    family = families["diagonal"]
+    draws = family.density.variables(family.laplace().draw(2000, random_seed=1))
+    mixed = {name: value.copy() for name, value in draws.items()}
+    for name in ("weight", "component_mu", "component_sigma2"):  # in the second chain those of class 1
+        mixed[name][1000:, [1, 2]] = draws[name][1000:, [2, 1]]
+    tree = to_datatree(mixed, family.coords, chains=2)
+    assert diagnose(tree).verdict == "bad"
+    found = family.diagnose(tree)
+    assert found.verdict == "good"
+    assert "does not depend on the numbering of components" in found.notes[0]
+    assert {"class_mean[0, sepal width (cm)]", "log_likelihood", "weight[1 1]"} <= set(found.table.index)
+    # Chains of different densities are told apart.
+    mixed["component_mu"][1000:, 1] += 3 * draws["component_mu"][:, 1].std(axis=0)
+    assert family.diagnose(to_datatree(mixed, family.coords, chains=2)).verdict == "bad"
 
 
 # ── The mode, the number of components and the evidence ─────────────────────────────────────────────────────────────

@@ -69,7 +69,16 @@ FEWER = {
     "mixture-diagonal:hmc": 500,
 }
 # Simulations handed to a process at once: about a second's work each, so that little is lost by Ctrl-C.
-CHUNK = {"exact": 50, "laplace": 25, "skew-modal": 50, "ep": 25, "corrected": 5, "mcmc": 1, "hmc": 5, "empirical-bayes": 5}
+CHUNK = {
+    "exact": 50,
+    "laplace": 25,
+    "skew-modal": 50,
+    "ep": 25,
+    "corrected": 5,
+    "mcmc": 1,
+    "hmc": 5,
+    "empirical-bayes": 5,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,11 @@ def least_p(result):
         ("qda-gaps", "mcmc", 20),
         ("logistic", "corrected", 50),
         ("logistic-wide", "corrected", 20),
+        ("student", "corrected", 30),
+        ("mixture-diagonal", "hmc", 20),
+        pytest.param("mixture", "corrected", 60, marks=pytest.mark.slow),
+        pytest.param("mixture", "hmc", 60, marks=pytest.mark.slow),
+        pytest.param("student", "mcmc", 20, marks=pytest.mark.slow),
         pytest.param("lda-gaps", "mcmc", 60, marks=pytest.mark.slow),
         pytest.param("hierarchical", "mcmc", 30, marks=pytest.mark.slow),
     ],
@@ -145,6 +150,11 @@ def test_quantities_of_each_model_are_finite_and_whole():
         "logistic-wide": 16,
         "hierarchical": 11,
         "logistic-eb": 10,
+        "student": 19,
+        "student-shared": 15,
+        "mixture": 15,  # 2 shares, means and variances of 2 × 2 features, 3 probabilities, 2 log densities
+        "mixture-shared": 15,
+        "mixture-diagonal": 15,
         "mixed": 31,  # 2 shares, 8 × 2 parameters, 2 × 4 levels, 3 probabilities, 2 log densities
     }
     for name, model in MODELS.items():

@@ -1,7 +1,7 @@
 """Mixture discriminant analysis as a family: each class a mixture of Gaussians, as many as the evidence asks for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -9,15 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.labels import coordinates
+from bayes_gda.data.labels import coordinates, draws_of, to_datatree
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import ConvergenceError, DataError, PriorError, StoreError
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.fused import FusedFamily, choose, joint_terms
 from bayes_gda.families.mixture.clouds import KINDS
-from bayes_gda.families.mixture.density import MixtureBlock, Ordered, log_mixture
+from bayes_gda.families.mixture.density import MixtureBlock, Ordered, class_moments, log_mixture
 from bayes_gda.linalg import one_blas_thread
 from bayes_gda.methods.density import Smoothed, ThirdOrder
+from bayes_gda.methods.diagnostics import Diagnosis, diagnose
 from bayes_gda.methods.laplace import laplace_approximation
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import NIG, NIW, Dirichlet, Seed
@@ -25,10 +26,16 @@ from bayes_gda.priors.mixture import component_default, ordering_axes
 
 if TYPE_CHECKING:
     import pymc as pm
+    import xarray as xr
 
 Covariances = Literal["own", "shared", "diagonal"]
 # Components of a class, at most, that the evidence chooses from.
 MOST_COMPONENTS = 4
+# What the diagnosis of chains looks at.
+INVARIANT = (
+    "Judged by what does not depend on the numbering of components: class shares, means and variances of the classes, "
+    "log likelihood. R-hat and ESS of single components are listed, not judged."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,6 +224,32 @@ class Mixture(FusedFamily):
         assert isinstance(drawn, DrawnModel)
         parts = {item.name: getattr(drawn, item.name) for item in fields(drawn)}
         return MixtureModel(**parts, components=self.components)
+
+    def diagnose(self, tree: "xr.DataTree") -> Diagnosis:
+        """Return whether the chains can be relied upon, by what does not depend on which component is which.
+
+        These are means and variances of the classes, their shares, and the log likelihood: chains may agree on the
+        density of a class, and so on every prediction, while components of it trade places.
+        """
+        import pandas as pd
+
+        draws = draws_of(tree)
+        mean, covariance = class_moments(draws, self.components)
+        chains, attrs = tree["posterior"].sizes["chain"], tree["posterior"].attrs
+        invariant = {
+            "pi": draws["pi"],
+            "class_mean": mean,
+            "class_variance": np.diagonal(covariance, axis1=2, axis2=3),
+            "log_likelihood": self.density.total_log_likelihood(draws, self.data),
+        }
+        judged = to_datatree(
+            invariant, self.coords, chains=chains, attrs={str(name): value for name, value in attrs.items()}
+        )
+        if "sample_stats" in tree.children:
+            judged["sample_stats"] = type(tree)(tree["sample_stats"].to_dataset())
+        diagnosis, components = diagnose(judged), diagnose(tree).table
+        table = pd.concat([diagnosis.table, components.drop(diagnosis.table.index, errors="ignore")])
+        return replace(diagnosis, table=table, notes=(INVARIANT, *diagnosis.notes))
 
     def build(self) -> "pm.Model":
         """Return the PyMC model."""
