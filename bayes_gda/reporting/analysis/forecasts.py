@@ -168,7 +168,8 @@ def calibrated(
     if (lower > LARGE_ERROR).any():
         return Conclusion(topic, "red", f"No. {figures}", "Recalibrate before using the probabilities.", recalibrate)
     if rejected.any():
-        sentence = f"Perfect calibration is rejected. {figures}"
+        test = "Cox's recalibration" if row["error_lower"] > 0 else "the ECE"
+        sentence = f"Perfect calibration is rejected by {test}. {figures}"
         return Conclusion(
             topic, "amber", sentence, "Recalibrate, or report the probabilities with this error.", recalibrate
         )

@@ -36,7 +36,8 @@ def percent(share: float) -> str:
 
 def signed(value: float, digits: int = 3) -> str:
     """Write a number with a true minus sign."""
-    return f"{value:.{digits}f}".replace("-", "\u2212")
+    text = f"{value:.{digits}f}"
+    return (text.removeprefix("-") if float(text) == 0 else text).replace("-", "\u2212")
 
 
 def listed_names(names: list[str]) -> str:

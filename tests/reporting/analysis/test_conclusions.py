@@ -21,6 +21,7 @@ from bayes_gda.reporting.analysis.conclusions import Conclusion, converged, judg
 from bayes_gda.reporting.analysis.forecasts import better_than_chance, calibrated, doubted, graded
 from bayes_gda.reporting.analysis.settings import ReportSettings
 from bayes_gda.reporting.analysis.soundness import Remark, assumptions_hold, check_sentence
+from bayes_gda.reporting.analysis.words import signed, significant
 
 SETTINGS = ReportSettings(quick=True, data_name="my data.csv", target="class")
 LOGISTIC = "BayesianLogisticRegression"
@@ -199,6 +200,22 @@ def test_rows_without_leave_one_out_are_named_as_in_the_table():
     loo = Loo("conditional", -np.ones(4), -np.ones(4), pareto_k=np.array([0.1, 0.9, 0.2, 0.1]), threshold=0.7)
     assert "row 1 0.90" in loo.reason
     assert "row 17 0.90" in replace(loo, row_numbers=np.array([3, 17, 20, 21])).reason
+
+
+def test_zero_has_no_sign_and_large_numbers_no_exponent():
+    assert signed(-0.001, 2) == "0.00"
+    assert signed(-0.3, 1) == "\u22120.3"
+    assert [significant(x) for x in (13_322.0, 0.254, -34.84)] == ["13300", "0.254", "\u221234.8"]
+
+
+def test_the_test_that_rejects_is_named():
+    """pima, Titanic: the ECE rejected beside a likelihood-ratio p of .26 and .92, and the reader wondered."""
+    table = forecasts(2000)
+    table["ece_p_value"] = table["ece_p_value"].where(table["ece_p_value"].isna(), 0.001)
+    assert "rejected by the ECE" in calibrated(table, 2000, LOGISTIC, SETTINGS).sentence
+    assert (
+        "rejected by Cox's recalibration" in calibrated(forecasts(2000, slope=1.3), 2000, LOGISTIC, SETTINGS).sentence
+    )
 
 
 def test_a_p_value_is_never_zero():
