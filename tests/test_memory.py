@@ -7,6 +7,7 @@ import zipfile
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from hostile.limited import limited
@@ -204,3 +205,17 @@ def test_intervals_of_five_rows_of_500_features(name):
     )
     assert shape == [5, 2, 2]
     assert seconds < 10
+
+
+def test_a_feather_file_whose_texts_point_beyond_its_end_is_refused(tmp_path):
+    """Arrow itself takes the offsets as they are, and pandas crashed with them."""
+    path = tmp_path / "t.feather"
+    labels = ["u", "vv"] * 20
+    feather.write_feather(pa.table({"a": np.arange(40.0), "y": labels}), path, compression="uncompressed")
+    offsets = np.concatenate([[0], np.cumsum([len(label) for label in labels])]).astype("<i4").tobytes()
+    whole = bytearray(path.read_bytes())
+    at = whole.index(offsets)
+    whole[at + 80 : at + 84] = (2**30).to_bytes(4, "little")
+    path.write_bytes(bytes(whole))
+    with pytest.raises(DataError, match=r"Cannot read .* as feather"):
+        read_table(path, target="y")

@@ -72,6 +72,7 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND, kind: str | None = None)
         if kind == ".parquet":
             return pd.read_parquet(path)
         if kind == ".feather":
+            _check_arrow(path)
             return pd.read_feather(path)
         return _read_text(path, dialect.resolve(path, str(_KINDS[kind])))
     except DataError:
@@ -81,6 +82,13 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND, kind: str | None = None)
         raise DataError(
             f"Cannot read {str(path)!r} as {kind[1:]}: {cause}. Check that the file is whole and of that type."
         ) from error
+
+
+def _check_arrow(path: Path) -> None:
+    """Raise `ValueError` if the arrays of a damaged file point beyond its end: Arrow would read there, and crash."""
+    from pyarrow.feather import read_table
+
+    read_table(path).validate(full=True)
 
 
 def _check_size(path: Path, kind: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.gaps import check_gapped, moments_by_feature
-from bayes_gda.data.moments import Moments
+from bayes_gda.data.moments import TOO_LARGE, Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import CONSTANT, SMALLEST
 from bayes_gda.errors import DataError, PriorError
@@ -86,8 +86,11 @@ def _variances(moments: Moments) -> tuple[Floats, NDArray[np.bool_]]:
     center = moments.count @ moments.mean / n
     squares = np.diagonal(pooled_scatter(moments))
     within = squares / degrees_of_freedom(moments)
-    total = (squares + moments.count @ (moments.mean - center) ** 2) / n
-    floor = (CONSTANT * np.abs(center)) ** 2
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = (squares + moments.count @ (moments.mean - center) ** 2) / n
+        floor = (CONSTANT * np.abs(center)) ** 2
+    if not (np.isfinite(total).all() and np.isfinite(floor).all()):
+        raise DataError(TOO_LARGE)
     flat = within <= floor
     variance = np.where(~flat, within, np.where(total > floor, total, 1.0))
     if (variance < SMALLEST**2).any():

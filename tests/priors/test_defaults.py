@@ -8,7 +8,7 @@ from bayes_gda.data.gaps import ObservedCounts, PatternMoments, has_gaps, moment
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.priors import NIG, NIW
-from bayes_gda.priors.defaults import default_nig, default_niw
+from bayes_gda.priors.defaults import default_nig, default_niw, default_prior
 
 X, Y = simulate(n=50, d=3, K=2, seed=0)
 GAPS = remove(X, 0.3)
@@ -59,3 +59,10 @@ def test_counts_are_checked():
         ObservedCounts(np.ones(2), np.ones((3, 1)))
     with pytest.raises(DataError, match="nor more than the rows"):
         ObservedCounts(np.ones(2), np.full((2, 1), 2.0))
+
+
+@pytest.mark.parametrize("values", [(1e300, 1e300), (1.0, 1e300)])
+def test_means_whose_squares_overflow_are_refused_without_a_warning(values):
+    moments = Moments(np.ones(2), np.array(values)[:, None], np.zeros((2, 1, 1)))
+    with pytest.raises(DataError, match="`X` is too large: its squares overflow float64"):
+        default_prior(moments, NIW)
