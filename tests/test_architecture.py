@@ -21,7 +21,7 @@ STATIONS = [
     ("families",),
     ("evaluation",),
     ("reporting",),
-    ("baselines", "estimators", "store", "cli", "teaching", ""),  # the doors
+    ("baselines", "estimators", "store", "cli", "teaching", "validation", ""),  # the doors
 ]
 DOORS = len(STATIONS) - 1
 PYMC_ROOMS = ("models", "methods.nuts", "methods.adapter")

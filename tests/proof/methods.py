@@ -30,12 +30,8 @@ from bayes_gda.families.base import Family
 from bayes_gda.methods.ladder import verify
 from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.skew import SkewModal
+from bayes_gda.validation.subjects import CHAIN_DRAWS, CHAINS, least_effective, thinned
 
-# Draws of each posterior: the rank of the truth among them is one of 100 numbers.
-DRAWS = 99
-# Chains, and draws of each. NUTS with the Laplace mass matrix has some 300 effective draws in 300, and one in three is
-# kept. Where the worst parameter has fewer effective ones than are kept, the chains are run anew, longer.
-CHAINS, CHAIN_DRAWS = 2, (150, 1000)
 # Outcomes that have draws.
 DRAWN = frozenset({"drawn", "trusted", "corrected"})
 
@@ -164,24 +160,22 @@ def _thinned(simulation: Simulation, run: Callable[[int], Any], size: int) -> Po
         posterior = tree["posterior"].to_dataset()[sorted(simulation.theta)]
         chains = posterior.sizes["chain"]
         flat = {str(name): x.to_numpy().reshape(-1, *x.shape[2:]) for name, x in posterior.items()}
-        effective = _least_effective(simulation.parameters(flat), chains)
+        effective = least_effective(_by_chain(simulation.parameters(flat), chains))
         if effective >= size:
-            kept = np.linspace(0, chains * posterior.sizes["draw"] - 1, size).round().astype(np.intp)
-            return Posterior("drawn", {name: x[kept] for name, x in flat.items()}, effective)
+            return Posterior("drawn", thinned(flat, size), effective)
     return Posterior("not mixed")
 
 
-def _least_effective(parameters: Mapping[str, Floats], chains: int) -> float:
-    """Return the effective draws of the parameter that has the fewest, from chains one after the other."""
-    import arviz_stats
+def _by_chain(parameters: Mapping[str, Floats], chains: int) -> Any:
+    """Return parameters (S, …) from chains one after the other as a data set with a dimension of chains."""
     import xarray as xr
 
-    by_chain = {
-        name: (("chain", "draw", *(f"{name}_{i}" for i in range(x.ndim - 1))), x.reshape(chains, -1, *x.shape[1:]))
-        for name, x in parameters.items()
-    }
-    ess = arviz_stats.ess(xr.Dataset(by_chain))
-    return min(float(np.nanmin(ess[name])) for name in parameters)
+    return xr.Dataset(
+        {
+            name: (("chain", "draw", *(f"{name}_{i}" for i in range(x.ndim - 1))), x.reshape(chains, -1, *x.shape[1:]))
+            for name, x in parameters.items()
+        }
+    )
 
 
 METHODS: dict[str, Method] = {

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from proof.bands import cumulative
 from proof.ranks import GROUPS
 from proof.verdicts import BINS, band_of
 
 from bayes_gda.reporting.plots.style import BLUE, GREEN, ORANGE, SKY, VERMILLION
+from bayes_gda.validation.bands import cumulative
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "reports" / "proof"

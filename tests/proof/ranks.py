@@ -1,9 +1,4 @@
-"""Ranks: where the truth stands among the posterior draws, for all that one reads off a posterior.
-
-If θ ~ p(θ) and data ~ p(data | θ), then θ is one more draw of p(θ | data). The rank of any f(θ, data) among L draws of
-it is uniform on 0…L, for parameters, for predicted probabilities and for the log likelihood alike (Talts et al. 2018;
-the log likelihood also sees a method that ignores the data, Modrák et al. 2023).
-"""
+"""What is ranked: every quantity that one reads off a posterior of a simulation."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,6 +11,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.families.fused import FusedFamily
 from bayes_gda.families.gaussian.predictive import log_joint_per_draw
 from bayes_gda.families.mixed.family import Mixed
+from bayes_gda.validation.ranks import scalar_quantities
 
 # The groups of quantities, in the order in which they are shown.
 GROUPS = ("parameters", "probabilities", "log likelihood")
@@ -31,13 +27,7 @@ def quantities(simulation: Simulation, variables: Mapping[str, Floats]) -> dict[
     variables
         The model's variables (S, …), from any method, or the truth with S = 1.
     """
-    out: dict[str, Floats] = {}
-    for name, values in simulation.parameters(variables).items():
-        for index in np.ndindex(values.shape[1:]):
-            if name == "Sigma" and index[-1] > index[-2]:
-                continue  # the same number as below the diagonal
-            label = f"{name}[{','.join(map(str, index))}]" if index else name
-            out[label] = values[(slice(None), *index)]
+    out = scalar_quantities(simulation.parameters(variables))
     odds = _log_odds(simulation, variables)
     for i, k in np.ndindex(odds.shape[1:]):
         if k > 0 or odds.shape[2] > 2:  # of two classes, one says it all
@@ -58,15 +48,6 @@ def group_of(name: str) -> str:
     if name.startswith("log "):
         return GROUPS[2]
     return GROUPS[1] if name.startswith("p(") else GROUPS[0]
-
-
-def ranks(truth: Mapping[str, Floats], draws: Mapping[str, Floats], rng: np.random.Generator) -> dict[str, int]:
-    """Return the rank of each true value among its draws, 0…L; ties at random."""
-    out = {}
-    for name, values in draws.items():
-        below, equal = int(np.sum(values < truth[name])), int(np.sum(values == truth[name]))
-        out[name] = below + int(rng.integers(equal + 1))
-    return out
 
 
 def _log_odds(simulation: Simulation, variables: Mapping[str, Floats]) -> Floats:

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 from proof import store
 from proof.catalogue import MODELS
-from proof.methods import DRAWN, DRAWS, METHODS, Method
-from proof.ranks import quantities, ranks
+from proof.methods import DRAWN, METHODS, Method
+from proof.ranks import quantities
 from proof.simulate import Model
 from proof.verdicts import judge
 from rich.console import Console
@@ -34,6 +34,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from bayes_gda import __version__
 from bayes_gda.linalg import one_blas_thread
+from bayes_gda.validation.calibration import DRAWS
+from bayes_gda.validation.ranks import rank_truth
 
 SEED = 20261116
 FOLDER = Path(__file__).resolve().parents[2] / "reports" / "proof"
@@ -142,7 +144,7 @@ def simulate_with(model: Model, method: Method, names: tuple[str, str], index: i
     if posterior.outcome in DRAWN:
         assert posterior.variables is not None
         truth = quantities(simulation, simulation.theta)
-        record["ranks"] = list(ranks(truth, quantities(simulation, posterior.variables), rng).values())
+        record["ranks"] = list(rank_truth(truth, quantities(simulation, posterior.variables), rng).values())
     if posterior.effective is not None:
         record["effective"] = round(posterior.effective, 1)
     return record | {"seconds": round(time.process_time() - started, 4)}

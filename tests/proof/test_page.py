@@ -7,9 +7,10 @@ import types
 
 import numpy as np
 import pytest
-from proof.methods import DRAWS
 from proof.page import render, write_page
 from proof.verdicts import Records, judge
+
+from bayes_gda.validation.calibration import DRAWS
 
 NAMES = ("mu[0]", "p(y=1 | x1)", "log likelihood")
 

@@ -8,11 +8,13 @@ from gaps import brute_log_likelihood
 from proof import sbc, store
 from proof.catalogue import MODELS
 from proof.methods import METHODS, SOUND, Posterior, exact
-from proof.ranks import quantities, ranks
+from proof.ranks import quantities
 from proof.sbc import Job, conclude, plan, run, simulate, simulate_with
 from proof.verdicts import Records, judge
 from scipy import stats
 from scipy.special import expit, softmax
+
+from bayes_gda.validation.ranks import rank_truth
 
 # All judgements of this file together are wrong by chance once in a thousand runs of another seed.
 LEVEL = 0.999
@@ -135,7 +137,7 @@ def test_ranks_count_what_is_below_and_break_ties_at_random():
     rng = np.random.default_rng(3)
     draws = {"a": np.array([1.0, 2.0, 3.0]), "b": np.zeros(3)}
     truth = {"a": np.array([2.5]), "b": np.zeros(1)}
-    found = [ranks(truth, draws, rng) for _ in range(400)]
+    found = [rank_truth(truth, draws, rng) for _ in range(400)]
     assert {one["a"] for one in found} == {2}
     assert np.bincount([one["b"] for one in found], minlength=4) == pytest.approx(100, abs=40)
 

@@ -4,9 +4,6 @@ One rule for the whole page. The quantities of all methods that must hold make o
 α = 0.01/M, M their number, so that all of them together are inside with probability 99 % if every method is right
 (Bonferroni). Approximations are judged at the same α. How many leave their own 95 % bands is counted beside how many
 would by chance, with the correlations of the quantities (`power`). What the bands would have seen stands beside it.
-
-How far a posterior is off is said in its own standard deviations. With z = Φ⁻¹((rank + ½)/(L + 1)), the mean of z says
-how far the truth lies above the posterior, in posterior sd, and the sd of z is the true spread over the posterior's.
 """
 
 from collections import Counter
@@ -16,18 +13,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from proof.bands import Band, band, cumulative, p_value
-from proof.methods import DRAWN, DRAWS, SOUND
-from proof.power import POWER, chance_counts, detectable
+from proof.methods import DRAWN, SOUND
 from proof.ranks import group_of
-from scipy.special import ndtri
+
+from bayes_gda.validation.bands import Band, band
+from bayes_gda.validation.calibration import DRAWS
+from bayes_gda.validation.power import POWER, chance_counts, detectable
+from bayes_gda.validation.ranks import bins_of, rank_uniformity
 
 FAMILY = 0.99
 SINGLE = 0.95
-# Two of the 100 possible ranks a bin: what a page can show, and the edges still see the outermost fiftieth.
-BINS = (DRAWS + 1) // 2
-# A shift or a spread is put in words from three standard errors on.
-ERRORS = 3.0
+BINS = bins_of(DRAWS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,8 +82,8 @@ def judge(records: Sequence[Records]) -> dict[str, Any]:
             {
                 "simulations": N,
                 "share": POWER,
-                "family": detectable(N, BINS, alpha),
-                "single": detectable(N, BINS, 1 - SINGLE),
+                "family": detectable(N, DRAWS, alpha),
+                "single": detectable(N, DRAWS, 1 - SINGLE),
             }
             for N in sorted({_rounded(result["simulations"]) for result in sound}, reverse=True)
         ],
@@ -100,18 +96,13 @@ def band_of(result: Mapping[str, Any], alpha: float) -> Band:
     return band(result["simulations"], BINS, alpha)
 
 
-def histogram(ranks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many ranks (N,) fall into each bin (BINS,)."""
-    return np.bincount(ranks * BINS // (DRAWS + 1), minlength=BINS)
-
-
 def _judge_one(record: Records, alpha: float) -> dict[str, Any]:
     quantities = [
         _judge_quantity(name, column, alpha) for name, column in zip(record.quantities, record.ranks.T, strict=True)
     ]
     worst = min(quantities, key=lambda q: (q["p_value"], -abs(q["difference"])))
     # Of an approximation the number has no meaning.
-    chance = chance_counts(record.ranks, BINS, 1 - SINGLE) if record.must_hold else np.zeros(0)
+    chance = chance_counts(record.ranks, DRAWS, 1 - SINGLE) if record.must_hold else np.zeros(0)
     return {
         "model": record.model,
         "method": record.method,
@@ -139,37 +130,17 @@ def _rounded(N: int) -> int:
 
 
 def _judge_quantity(name: str, ranks: NDArray[np.int64], alpha: float) -> dict[str, Any]:
-    counts = histogram(ranks)
-    N = len(ranks)
-    difference = cumulative(counts) / N - np.arange(1, BINS) / BINS
-    at = int(np.abs(difference).argmax())
-    z = ndtri((ranks + 0.5) / (DRAWS + 1))
-    # Ranks stop at the outermost draw: uniform ones have an sd a little below 1.
-    uniform = ndtri((np.arange(DRAWS + 1) + 0.5) / (DRAWS + 1)).std()
-    shift, spread = float(z.mean()), float(z.std() / uniform)
-    p = p_value(counts)
+    test = rank_uniformity(ranks, DRAWS, name=name)
     return {
         "name": name,
         "group": group_of(name),
-        "counts": counts.tolist(),
-        "p_value": float(f"{p:.3g}"),
-        "outside": bool(p <= alpha),
-        "outside_single": bool(p <= 1 - SINGLE),
-        "difference": round(float(difference[at]), 5),
-        "at": (at + 1) / BINS,
-        "shift": round(shift, 4),
-        "spread": round(spread, 4),
-        "words": _words(shift, spread, N),
+        "counts": test.counts.tolist(),
+        "p_value": float(f"{test.p_value:.3g}"),
+        "outside": bool(test.p_value <= alpha),
+        "outside_single": bool(test.p_value <= 1 - SINGLE),
+        "difference": round(test.difference, 5),
+        "at": test.at,
+        "shift": round(test.shift, 4),
+        "spread": round(test.spread, 4),
+        "words": test.misfit,
     }
-
-
-def _words(shift: float, spread: float, N: int) -> str:
-    """Say what a shift and a spread mean for the posterior, where they are more than noise."""
-    parts = []
-    if abs(shift) > ERRORS / np.sqrt(N):
-        parts.append(f"{'too low' if shift > 0 else 'too high'} by {abs(shift):.2f} sd")
-    if spread - 1 > ERRORS / np.sqrt(2 * N):
-        parts.append(f"too narrow: its sd is {1 / spread:.2f} of the right one")
-    elif 1 - spread > ERRORS / np.sqrt(2 * N):
-        parts.append(f"too wide: its sd is {1 / spread:.2f} of the right one")
-    return ", ".join(parts) or "of another shape"

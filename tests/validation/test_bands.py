@@ -6,8 +6,9 @@ from math import factorial
 import numpy as np
 import pytest
 from arviz_stats.ecdf_utils import get_pointwise_confidence_band, simulate_confidence_bands
-from proof.bands import _tails, band, cumulative, p_value, smallest_tail
 from scipy import stats
+
+from bayes_gda.validation.bands import _tails, band, cumulative, p_value, smallest_tail
 
 
 def all_histograms(N, bins):

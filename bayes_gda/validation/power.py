@@ -15,11 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from proof.bands import band, cumulative
-from proof.methods import DRAWS
 from scipy.special import ndtr, ndtri
 
 from bayes_gda.checks import Floats
+from bayes_gda.validation.bands import band, cumulative
+from bayes_gda.validation.ranks import bins_of, histogram
 
 # A misfit counts as detectable if it leaves the band in this share of runs.
 POWER = 0.8
@@ -30,27 +30,29 @@ CHANCE_RUNS = 300
 
 
 @lru_cache(maxsize=64)
-def detectable(N: int, bins: int, alpha: float) -> dict[str, float | None]:
+def detectable(N: int, draws: int, alpha: float) -> dict[str, float | None]:
     """Return the misfits that N simulations detect with probability 80 %.
 
     Parameters
     ----------
     N
         Number of simulations.
-    bins, alpha
-        Of the band.
+    draws
+        Of each posterior, that the truth is ranked among.
+    alpha
+        Probability that right ranks leave the band.
 
     Returns
     -------
     `shift` in posterior sd; `narrow` and `wide`, the posterior's sd over the right one. None if nothing in reach is
     detected.
     """
-    limits = band(N, bins, alpha)
+    limits = band(N, bins_of(draws), alpha)
 
     def share(shift: float, factor: float) -> float:
         rng = np.random.default_rng(N)  # the same truths for each misfit
         z = rng.standard_normal((RUNS, N))
-        inner = cumulative(_histograms(rng.binomial(DRAWS, ndtr((z - shift) / factor)), bins))
+        inner = cumulative(histogram(rng.binomial(draws, ndtr((z - shift) / factor)), draws))
         return float(((inner < limits.lower) | (inner > limits.upper)).any(axis=-1).mean())
 
     def find(misfit: Callable[[float], tuple[float, float]], near: float, far: float) -> float | None:
@@ -68,21 +70,23 @@ def detectable(N: int, bins: int, alpha: float) -> dict[str, float | None]:
     }
 
 
-def chance_counts(ranks: NDArray[np.int64], bins: int, alpha: float, *, random_seed: int = 0) -> Floats:
+def chance_counts(ranks: NDArray[np.int64], draws: int, alpha: float, *, random_seed: int = 0) -> Floats:
     """Return the probabilities (most + 1,) that 0, 1, … of the Q quantities leave their own band if all are right.
 
     Parameters
     ----------
     ranks
         (N, Q) ranks as observed, for their correlations alone.
-    bins, alpha
-        Of the band.
+    draws
+        Of each posterior, that the truth is ranked among.
+    alpha
+        Probability that right ranks leave their own band.
     random_seed
         Of the simulated runs.
     """
     N = len(ranks)
-    limits = band(N, bins, alpha)
-    scores = ndtri((ranks + 0.5) / (DRAWS + 1))
+    limits = band(N, bins_of(draws), alpha)
+    scores = ndtri((ranks + 0.5) / (draws + 1))
     scores = scores - scores.mean(axis=0)
     scores /= np.sqrt((scores**2).mean(axis=0))
     # S = U diag(l) Vᵀ: rows g diag(l) Vᵀ/√N with g standard normal have the covariance SᵀS/N, the correlations.
@@ -91,15 +95,7 @@ def chance_counts(ranks: NDArray[np.int64], bins: int, alpha: float, *, random_s
     rng, outside = np.random.default_rng(random_seed), np.empty(CHANCE_RUNS, dtype=np.int64)
     for i in range(CHANCE_RUNS):
         z = rng.standard_normal((N, len(root))) @ root
-        new = np.minimum((ndtr(z) * (DRAWS + 1)).astype(np.int64), DRAWS)
-        inner = cumulative(_histograms(new.T, bins))
+        new = np.minimum((ndtr(z) * (draws + 1)).astype(np.int64), draws)
+        inner = cumulative(histogram(new.T, draws))
         outside[i] = ((inner < limits.lower) | (inner > limits.upper)).any(axis=-1).sum()
     return np.bincount(outside) / CHANCE_RUNS
-
-
-def _histograms(ranks: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
-    """Return how many of the ranks (…, N) fall into each bin (…, bins)."""
-    lead = ranks.shape[:-1]
-    rows = int(np.prod(lead))
-    cells = (ranks * bins // (DRAWS + 1)).reshape(rows, -1) + bins * np.arange(rows)[:, None]
-    return np.bincount(cells.ravel(), minlength=rows * bins).reshape(*lead, bins)
