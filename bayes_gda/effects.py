@@ -38,6 +38,14 @@ def predictions(model: BayesianClassifier, X: Any, *, by: str | None = None, pro
         A column of X, for an average over the rows of each of its values.
     prob
         Posterior probability of the intervals.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLogisticRegression, predictions, load_example
+    >>> data = load_example("pima")
+    >>> model = BayesianLogisticRegression().fit(data)
+    >>> predictions(model, data).columns.tolist()
+    ['class', 'estimate', 'sd', '5%', '95%']
     """
     frame = _frame(model, X)
     groups, names = _groups(frame, by)
@@ -64,6 +72,14 @@ def comparisons(
         Column to change.
     values
         (from, to). None compares each other level with the first, False with True, and a number with itself plus one.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLogisticRegression, comparisons, load_example
+    >>> data = load_example("pima")
+    >>> model = BayesianLogisticRegression().fit(data)
+    >>> comparisons(model, data, "glu").columns.tolist()
+    ['variable', 'contrast', 'class', 'estimate', 'sd', '5%', '95%', 'P(> 0)']
     """
     frame = _frame(model, X)
     _require(frame, variable)
@@ -89,6 +105,14 @@ def slopes(
         As in `predictions`.
     variable
         Column of numbers.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLogisticRegression, slopes, load_example
+    >>> data = load_example("pima")
+    >>> model = BayesianLogisticRegression().fit(data)
+    >>> slopes(model, data, "glu").columns.tolist()
+    ['variable', 'class', 'estimate', 'sd', '5%', '95%', 'P(> 0)']
     """
     frame = _frame(model, X)
     _require(frame, variable)

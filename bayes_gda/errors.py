@@ -9,19 +9,56 @@ _PACKAGE = str(Path(__file__).resolve().parent)
 
 
 class BayesGDAError(Exception):
-    """Every error that this package raises on purpose; catch this one to catch them all."""
+    """Every error that this package raises on purpose; catch this one to catch them all.
+
+    Examples
+    --------
+    >>> import bayes_gda
+    >>> try:
+    ...     bayes_gda.load_example("no such table")
+    ... except bayes_gda.BayesGDAError as error:
+    ...     print(type(error).__name__)
+    DataError
+    """
 
 
 class DataError(BayesGDAError, ValueError):
-    """The data cannot be used as they are; the message names the column, the row or the class, and the remedy."""
+    """The data cannot be used as they are; the message names the column, the row or the class, and the remedy.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLDA, DataError
+    >>> try:
+    ...     BayesianLDA().fit([[1.0], [2.0]], ["a", "a"])
+    ... except DataError as error:
+    ...     print(error)
+    `y` has 1 class only, 'a'; a classifier needs at least 2 classes. Add rows of another class.
+    """
 
 
 class PriorError(BayesGDAError, ValueError):
-    """A prior's parameters are invalid, or do not fit the data's dimensions."""
+    """A prior's parameters are invalid, or do not fit the data's dimensions.
+
+    Examples
+    --------
+    >>> from bayes_gda import NIW, PriorError
+    >>> try:
+    ...     NIW(m=[0.0], kappa=-1.0, Psi=[[1.0]], nu=3.0)
+    ... except PriorError as error:
+    ...     print(error)
+    `kappa` must be finite and greater than 0; got -1.
+    """
 
 
 class MissingDependencyError(BayesGDAError, ImportError):
-    """An optional package is not installed; the message holds the install command."""
+    """An optional package is not installed; the message holds the install command.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesGDAError, MissingDependencyError
+    >>> issubclass(MissingDependencyError, (BayesGDAError, ImportError))
+    True
+    """
 
 
 class ClusterError(BayesGDAError, ConnectionError):
@@ -33,7 +70,22 @@ class SizeError(BayesGDAError, MemoryError):
 
 
 class StoreError(BayesGDAError, OSError):
-    """A model cannot be saved or loaded; the message names the file or the part, the cause and the remedy."""
+    """A model cannot be saved or loaded; the message names the file or the part, the cause and the remedy.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayes_gda import StoreError, load
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.nc"
+    ...     _ = path.write_bytes(b"no model")
+    ...     try:
+    ...         load(path)
+    ...     except StoreError as error:
+    ...         print("refused")
+    refused
+    """
 
 
 class ConvergenceError(BayesGDAError, RuntimeError):
@@ -45,6 +97,16 @@ class ConvergenceError(BayesGDAError, RuntimeError):
         Cause and remedy, in one line.
     partial
         The state that was reached, for inspection; None if there is none.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLogisticRegression, ConvergenceError
+    >>> model = BayesianLogisticRegression(prior_scale=float("inf"))
+    >>> try:
+    ...     model.fit([[-2.0], [-1.0], [1.0], [2.0]], [0, 0, 1, 1])  # separable, under a flat prior
+    ... except ConvergenceError as error:
+    ...     print(str(error).split(".")[0])
+    The classes are perfectly separated along +1·x1, so under a flat prior the weights have no finite mode
     """
 
     def __init__(self, message: str, partial: Any = None) -> None:
@@ -56,7 +118,19 @@ class ConvergenceError(BayesGDAError, RuntimeError):
 
 
 class InferenceWarning(UserWarning):
-    """The fast answer is not good enough here; the message says what was done instead, or what to do."""
+    """The fast answer is not good enough here; the message says what was done instead, or what to do.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from bayes_gda import BayesianLogisticRegression, InferenceWarning, load_example
+    >>> data = load_example("breast-cancer").subset(range(0, 569, 8))
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     model = BayesianLogisticRegression(inference="ep").fit(data)
+    >>> caught[0].category is InferenceWarning
+    True
+    """
 
 
 class DataWarning(UserWarning):

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,8 +18,11 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 import bayes_gda  # noqa: E402
-from bayes_gda import __version__, baselines  # noqa: E402
+from bayes_gda import __version__, baselines, validation  # noqa: E402
 from bayes_gda.reporting import plots  # noqa: E402
+
+sys.path.insert(0, str(Path(__file__).parent))
+from check_examples import further_examples  # noqa: E402
 
 project = "bayes_gda"
 author = "The bayes_gda developers"
@@ -67,6 +71,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 default_role = "py:obj"
 
+FURTHER = {name.rpartition(".")[2]: text for name, text in further_examples().items()}
 _SECTION = re.compile(r"^-{3,}\s*$")
 _CODE = re.compile(r"(``.*?``|`[^`]*`)")
 
@@ -82,15 +87,22 @@ def plain_text(line: str) -> str:
 
 def formulas(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
     """Show the indented formulas of a docstring as they are written, and leave no accidental markup in sentences."""
+    if what in ("class", "function") and name.rpartition(".")[2] in FURTHER and not any(">>>" in x for x in lines):
+        example = dedent(FURTHER[name.rpartition(".")[2]]).strip().splitlines()
+        lines += ["", "Examples", "--------", *example, ""]
     underlines = [i for i, line in enumerate(lines) if _SECTION.match(line)]
     first = underlines[0] - 1 if underlines else len(lines)
     out: list[str] = []
+    # Examples are doctests: nothing in them is markup.
+    examples = next((i for i, line in enumerate(lines) if line == "Examples"), len(lines))
     for i, line in enumerate(lines):
         opens = i < first and line.startswith(" ") and (i == 0 or not lines[i - 1].strip())
         inside = bool(out) and i < first and line.startswith(" ") and not opens
         if opens:
             out += ["::", ""]
-        out.append(f"    {line}" if opens or inside else line if _SECTION.match(line) else plain_text(line))
+        out.append(
+            f"    {line}" if opens or inside else line if i >= examples or _SECTION.match(line) else plain_text(line)
+        )
     lines[:] = out
 
 
@@ -105,7 +117,12 @@ def list_further_names() -> None:
     reference = Path(__file__).parent / "reference"
     lines = (reference / "index.md").read_text(encoding="utf-8").splitlines()
     listed = {line.strip().rpartition(".")[2] for line in lines if line.startswith("   ")}
-    homes = {"bayes_gda": bayes_gda, "bayes_gda.baselines": baselines, "bayes_gda.reporting.plots": plots}
+    homes = {
+        "bayes_gda": bayes_gda,
+        "bayes_gda.baselines": baselines,
+        "bayes_gda.reporting.plots": plots,
+        "bayes_gda.validation": validation,
+    }
     text = "# Further names\n"
     for home, module in homes.items():
         names = [name for name in module.__all__ if name not in listed and not name.startswith("_")]

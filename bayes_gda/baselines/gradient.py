@@ -59,6 +59,14 @@ class GradientLogistic(ProbabilisticLinear):
     learning_curve_
         Table of what holds at the end of each `epoch`: `loss` (−J), `errors` (rows misclassified) and `gradient` (its
         largest entry).
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.baselines import GradientLogistic
+    >>> data = load_example("lda-mixture")
+    >>> round(GradientLogistic(tol=0.001).fit(data.X, data.y).score(data.X, data.y), 2)
+    0.91
     """
 
     def __init__(

@@ -53,6 +53,14 @@ class HingeClassifier(LinearClassifier):
     learning_curve_
         Table: `epoch`, `loss` (J of the last weights), `best` (the lowest J so far), each summed over classes, and
         `errors` (rows that the best weights misclassify).
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.baselines import HingeClassifier
+    >>> data = load_example("lda-mixture")
+    >>> round(HingeClassifier(tol=0.01).fit(data.X, data.y).score(data.X, data.y), 2)
+    0.91
     """
 
     def __init__(

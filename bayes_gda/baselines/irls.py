@@ -53,6 +53,14 @@ class IRLSLogistic(ProbabilisticLinear):
     learning_curve_
         Table: `iteration`, `loss` (−log-likelihood + penalty, a row), `errors` (rows misclassified) and `gradient` (its
         largest entry, a row), the start first.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.baselines import IRLSLogistic
+    >>> data = load_example("lda-mixture")
+    >>> round(IRLSLogistic().fit(data.X, data.y).score(data.X, data.y), 2)
+    0.91
     """
 
     def __init__(self, *, l2: float = 1.0, tol: float = 1e-8, max_iter: int = 100) -> None:

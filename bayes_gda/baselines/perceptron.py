@@ -65,6 +65,15 @@ class Perceptron(LinearClassifier):
     path_
         With `record`, for each row of `coef_` the weights (T, d + 1) before and after each correction, intercepts
         first; the first are zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda.baselines import Perceptron
+    >>> X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> model = Perceptron().fit(X, [0, 0, 0, 1])  # x₁ and x₂
+    >>> model.predict(X)
+    array([0, 0, 0, 1])
     """
 
     separable_: bool

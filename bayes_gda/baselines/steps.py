@@ -25,6 +25,13 @@ class Steps:
         Offset of t, > 0: the steps are about equal while t is well below b.
     power
         How fast the steps fall, ≥ 0; 0 is a fixed step `a`.
+
+    Examples
+    --------
+    >>> from bayes_gda.baselines import Steps
+    >>> steps = Steps()
+    >>> steps
+    Steps(a=1.0, b=1.0, power=1.0)
     """
 
     a: float = 1.0

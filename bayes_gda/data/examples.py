@@ -183,6 +183,12 @@ def load_example(name: str, *, random_seed: int = 0) -> Dataset:
         Name of the example.
     random_seed
         Seed of a simulated one; the real ones are always the same.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> load_example("iris").class_names
+    ('setosa', 'versicolor', 'virginica')
     """
     return _find(name).load(random_seed)
 

@@ -42,6 +42,16 @@ class Moments:
         (K, d) class means; zeros for an empty class.
     scatter
         (K, d, d) sums of squares and products about the class means.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda import Moments
+    >>> X, y = np.array([[1.0], [3.0], [10.0]]), [0, 0, 1]
+    >>> whole = Moments.from_arrays(X, y, 2)
+    >>> parts = Moments.from_arrays(X[:1], y[:1], 2) + Moments.from_arrays(X[1:], y[1:], 2)
+    >>> parts.mean.ravel(), np.allclose(parts.scatter, whole.scatter)
+    (array([ 2., 10.]), True)
     """
 
     count: Floats

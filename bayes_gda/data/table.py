@@ -66,6 +66,18 @@ class Dataset:
         The rows before equal ones were merged by `pooled`; None if these are they.
     origin
         Where the rows stood in the table that was read, and what was left out; None if that is all of it.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_gda import Dataset
+    >>> columns = {"size": [1.0, 2.0, 3.0, 4.0], "colour": ["red", "blue"] * 2, "sold": ["n", "y"] * 2}
+    >>> frame = pd.DataFrame(columns)
+    >>> data = Dataset.from_frame(frame, target="sold")
+    >>> data.feature_names, data.class_names
+    (('size', 'colour[red]'), ('n', 'y'))
+    >>> data.X[0]
+    array([1., 1.])
     """
 
     X: Floats

@@ -74,6 +74,12 @@ class FamilyClassifier(Generating, BayesianClassifier):
         The fitted model, plain arrays and functions.
     n_samples_seen_
         Rows learnt, or the sum of their weights.
+
+    Examples
+    --------
+    >>> from bayes_gda import FamilyClassifier, load_example
+    >>> FamilyClassifier("qda").fit(load_example("iris")).inference_
+    'exact'
     """
 
     _stored: ClassVar[dict[str, Any]] = {"model_": DrawnModel}

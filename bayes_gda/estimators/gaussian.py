@@ -152,6 +152,17 @@ class BayesianLDA(_Gaussian):
     -----
     Missing values (NaN) are integrated out, in predictions exactly. `fit` to rows with gaps draws from the posterior by
     data augmentation (`mcmc`), which needs the conjugate prior. Values are taken to be missing at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda import BayesianLDA, load_example
+    >>> train, test = load_example("iris").split()
+    >>> model = BayesianLDA().fit(train)
+    >>> model.inference_, round(float((model.predict(test) == np.array(test.class_names)[test.y]).mean()), 2)
+    ('exact', 0.95)
+    >>> model.predict_proba(test.subset(range(1))).round(3)
+    array([[1., 0., 0.]])
     """
 
     _name = "lda"
@@ -221,6 +232,17 @@ class BayesianQDA(_Gaussian):
     -----
     Missing values (NaN) are integrated out, in predictions exactly. `fit` to rows with gaps draws from the posterior by
     data augmentation (`mcmc`), which needs the conjugate prior. Values are taken to be missing at random.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda import BayesianQDA, load_example
+    >>> data = load_example("iris")
+    >>> model = BayesianQDA().fit(data.X, data.y)
+    >>> model.predict(np.array([[5.0, np.nan, 1.4, np.nan]]))  # what is missing is integrated out
+    array([0])
+    >>> round(model.log_evidence_, 2)
+    -301.37
     """
 
     _name = "qda"
@@ -293,6 +315,15 @@ class BayesianNaiveGaussian(_Gaussian):
 
     The 0/1 columns of a category with three levels or more count as independent features, so that the answers depend on
     which level is left out as the reference. LDA, QDA and RDA do not depend on it.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianNaiveGaussian, load_example
+    >>> data = load_example("iris")
+    >>> model = BayesianNaiveGaussian().fit(data.X, data.y)
+    >>> lower, upper = model.predict_interval(data.X[:1])[0, 0]  # of the probability of the first class
+    >>> bool(0.99 < lower < upper <= 1)
+    True
     """
 
     _name = "naive"

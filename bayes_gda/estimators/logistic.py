@@ -100,6 +100,18 @@ class BayesianLogisticRegression(Online):
     -----
     More than two classes are coded symmetrically, all with weights of the same prior. If a scale is infinite that
     leaves a direction which nothing determines, and the last class becomes the reference, with weights zero.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLogisticRegression, load_example
+    >>> data = load_example("pima")
+    >>> model = BayesianLogisticRegression().fit(data.X, data.y)
+    >>> model.inference_, model.trust_.verdict
+    ('laplace', 'trusted')
+    >>> model.predict_proba(data.X[:1]).round(2)
+    array([[0.93, 0.07]])
+    >>> model.decide(data.X[:1], costs=[[0, 5], [1, 0]]).chosen
+    array(['0'], dtype='<U1')
     """
 
     def __init__(

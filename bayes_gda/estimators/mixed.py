@@ -92,6 +92,17 @@ class BayesianNaive(Generating, BayesianClassifier):
     The evidence of whole numbers under a density, such as the normal, is that of intervals of length 1. A value that a
     column's distribution cannot have, such as a negative count, is refused in `fit`; in new rows it counts as missing,
     and a warning says so.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from bayes_gda import BayesianNaive
+    >>> colours, visits = ["red", "blue", None, "red", "blue", "blue"], [3, 0, 1, 4, 0, 2]
+    >>> table = pd.DataFrame({"colour": colours * 10, "visits": visits * 10})
+    >>> model = BayesianNaive().fit(table, [1, 0, 0, 1, 0, 1] * 10)
+    >>> model.predict_proba(pd.DataFrame({"colour": ["red", None], "visits": [3, 0]})).round(2)
+    array([[0.01, 0.99],
+           [0.95, 0.05]])
     """
 
     model_: MixedClassifier

@@ -137,6 +137,14 @@ def compare_posteriors(
         laplace that is present, or the first method if none of them is.
     var_names
         The variables to compare; None for all that every method has.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianQDA, compare_posteriors, load_example
+    >>> data = load_example("qda-mixture").subset(range(0, 1000, 10))
+    >>> how = {name: BayesianQDA(inference=name).fit(data).posterior_ for name in ("exact", "laplace")}
+    >>> compare_posteriors(how).joint.index.tolist()
+    ['exact', 'laplace']
     """
     import pandas as pd
 

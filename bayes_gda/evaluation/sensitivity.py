@@ -166,6 +166,13 @@ def prior_sensitivity(
         Sensitivity from which a diagnosis is made.
     parameters
         The table of parameters of an earlier call with the same draws, not to compute it again.
+
+    Examples
+    --------
+    >>> from bayes_gda import BayesianLogisticRegression, load_example, prior_sensitivity
+    >>> model = BayesianLogisticRegression().fit(load_example("lda-mixture"))
+    >>> prior_sensitivity(model.posterior_).reason
+    'No parameter is sensitive to the prior: at most 0.035 (w[x2]; limit 0.05).'
     """
     lower, upper = alphas
     if not 0 < lower < 1 < upper:

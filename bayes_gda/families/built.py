@@ -62,6 +62,15 @@ def sample(
     the Gaussian models `x`, log p(x | θ)), log_prior, observed_data, and constant_data for the regressions. The
     attributes of the posterior say versions, seed, the fingerprint of the data, where the time went, and whether the
     run is `incomplete`: Ctrl-C returns what was sampled until then.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example, sample
+    >>> from bayes_gda.models import lda
+    >>> model = lda.build(load_example("lda-mixture"))
+    >>> tree = sample(model, draws=50, chains=2, random_seed=1, progress=False)
+    >>> dict(tree["posterior"].sizes)["draw"]
+    50
     """
     family = family_of(model)
     options: dict[str, Any] = {"draws": draws, "chains": chains, "random_seed": random_seed, "progress": progress}

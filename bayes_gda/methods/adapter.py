@@ -188,6 +188,17 @@ def laplace(model: pm.Model | ModelDensity) -> ModelPosterior:
     ------
     ConvergenceError
         If no maximum with a positive definite curvature is found.
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from bayes_gda import laplace
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 2, 2)
+    ...     _ = pm.Binomial("successes", 10, p, observed=7)
+    >>> posterior = laplace(model)
+    >>> round(posterior.log_evidence, 2)  # exactly −2.22
+    -2.21
     """
     density = model if isinstance(model, ModelDensity) else ModelDensity.of(model)
 
@@ -216,6 +227,17 @@ def trust(model: pm.Model | ModelPosterior, *, draws: int = judge.DRAWS, random_
     Returns
     -------
     The verdict, in the model's unconstrained coordinates (`laplace(model).density.names`).
+
+    Examples
+    --------
+    >>> import pymc as pm
+    >>> from bayes_gda import trust
+    >>> with pm.Model() as model:
+    ...     p = pm.Beta("p", 2, 2)
+    ...     _ = pm.Binomial("successes", 10, p, observed=7)
+    >>> verdict = trust(model)
+    >>> verdict.verdict, round(verdict.log_evidence, 2)
+    ('trusted', -2.19)
     """
     posterior = model if isinstance(model, ModelPosterior) else laplace(model)
     mean = lindley_mean(posterior.gaussian, posterior.density)

@@ -29,6 +29,13 @@ class LKJ:
     eta
         1 is uniform over correlation matrices; larger values favour small correlations. The default 2 is mildly
         against correlations near ±1.
+
+    Examples
+    --------
+    >>> from bayes_gda import LKJ
+    >>> prior = LKJ(scale=[1.5, 1.5], m=[0.0, 0.0], mean_scale=[2.0, 2.0], eta=2.0)
+    >>> prior.draw(3, random_seed=1)["Sigma"].shape
+    (3, 2, 2)
     """
 
     scale: Floats

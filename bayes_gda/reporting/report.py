@@ -96,6 +96,17 @@ def write_report(
         Of the page; None for the names of the data and of the class column.
     test
         Held-out rows of your own.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayes_gda import load_example, write_report
+    >>> from bayes_gda.reporting.report import ReportSettings
+    >>> settings = ReportSettings(quick=True, models=["lda"])
+    >>> with TemporaryDirectory() as folder:
+    ...     report = write_report(load_example("lda-mixture"), folder + "/report", settings=settings)
+    ...     print(type(report).__name__)
+    Report
     """
     settings = ReportSettings() if settings is None else settings
     folder = Path(out)

@@ -43,6 +43,20 @@ def save(estimator: BayesianClassifier, path: str | os.PathLike[str], *, encodin
     encoding
         How the raw columns of a table became the features, if the estimator does not know it; `load_encoding` returns
         it, and a loaded estimator predicts such tables.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from bayes_gda import BayesianLDA, load, load_example, save
+    >>> data = load_example("iris")
+    >>> model = BayesianLDA().fit(data.X, data.y)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.nc")
+    ...     again = load(Path(folder) / "model.nc")
+    >>> np.array_equal(again.predict_proba(data.X), model.predict_proba(data.X))
+    True
     """
     if type(estimator) not in records.ESTIMATORS.values():
         known = ", ".join(records.ESTIMATORS)
@@ -67,6 +81,20 @@ def load(path: str | os.PathLike[str]) -> BayesianClassifier:
     ----------
     path
         The file. One that is damaged, cut short, foreign or too new is a `StoreError`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np
+    >>> from bayes_gda import BayesianLDA, load, load_example, save
+    >>> data = load_example("iris")
+    >>> model = BayesianLDA().fit(data.X, data.y)
+    >>> with TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.nc")
+    ...     again = load(Path(folder) / "model.nc")
+    >>> np.array_equal(again.predict_proba(data.X), model.predict_proba(data.X))
+    True
     """
     tree, version = files.read(path)
     try:

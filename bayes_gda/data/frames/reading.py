@@ -20,7 +20,7 @@ def read_table(
     dialect: Dialect = AS_FOUND,
     **options: Any,
 ) -> Dataset:
-    """Read a table from a file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx or .jsonl.
+    r"""Read a table from a file: .csv, .tsv, .csv.gz, .tsv.gz, .parquet, .feather, .xlsx or .jsonl.
 
     In text files an empty cell, NA, NaN, null, None and the like are missing values, as pandas has it. A first column
     without a name that numbers or names the rows is left out, with a `DataWarning`; one that has a name is warned of.
@@ -35,6 +35,18 @@ def read_table(
         Separator, decimal mark and encoding of a text file, where what it shows is not enough.
     target, **options
         As in `Dataset.from_frame`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayes_gda import read_table
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "table.csv"
+    ...     _ = path.write_text("size;colour;sold\n1,5;red;no\n2,5;blue;yes\n3,0;red;no\n0,5;blue;yes\n")
+    ...     data = read_table(path, target="sold")
+    >>> data.feature_names, data.X[:, 0]
+    (('size', 'colour[red]'), array([1.5, 2.5, 3. , 0.5]))
     """
     frame = drop_columns(read_frame(Path(path), dialect), drop, target)
     if options.get("formula") is None:

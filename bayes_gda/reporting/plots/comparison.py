@@ -58,6 +58,17 @@ def plot_pareto_k(loo: Loo, *, numbers: Sequence[int] | None = None) -> Plot:
         From draws; an exact one has no k̂.
     numbers
         What the rows are called; None counts from 0.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_pareto_k
+    >>> import numpy as np
+    >>> from bayes_gda.evaluation.loo import Loo
+    >>> k = np.array([0.1, 0.3, 0.9, 0.2])
+    >>> loo = Loo("conditional", np.zeros(4), np.ones(4), k, 0.7)
+    >>> plot_pareto_k(loo).alt
+    'k̂ of 4 rows: largest 0.90, 1 above 0.70, 1 of them unreliable.'
     """
     import arviz_plots as azp
     import xarray as xr
@@ -134,6 +145,17 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     ----------
     table
         `ModelComparison.loo`, `.kfold` or `.held_out`; the last has no weights.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_models
+    >>> from bayes_gda import BayesianLDA, BayesianQDA, compare_models
+    >>> data = load_example("iris")
+    >>> models = {"LDA": BayesianLDA().fit(data.X, data.y), "QDA": BayesianQDA().fit(data.X, data.y)}
+    >>> compared = compare_models(models, data.X, data.y)
+    >>> plot_models(compared.loo).alt
+    'Comparison of 2 models: best QDA with a mean log score of -0.052; not told apart: QDA, LDA.'
     """
     required = {"family", "difference", "difference_se", "log_score"}
     if not required <= set(table.columns) or not len(table):
@@ -213,6 +235,15 @@ def plot_sensitivity(sensitivity: Sensitivity) -> Plot:
     ----------
     sensitivity
         From `prior_sensitivity`.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_sensitivity
+    >>> from bayes_gda import BayesianLogisticRegression, prior_sensitivity
+    >>> model = BayesianLogisticRegression().fit(load_example("lda-mixture"))
+    >>> plot_sensitivity(prior_sensitivity(model.posterior_)).alt
+    'Prior sensitivity: at most 0.035 (w[x2]), limit 0.05; 0 of 3 parameters above it.'
     """
     table = sensitivity.worst(SENSITIVE)
     rows = sensitivity.predictions

@@ -20,6 +20,14 @@ def plot_continuum(continuum: Continuum) -> Plot:
     ----------
     continuum
         From `fit_continuum`.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_continuum
+    >>> from bayes_gda import BayesianRDA
+    >>> plot_continuum(BayesianRDA().fit(load_example("iris")).continuum_).alt.split(":")[0]
+    'Weights of 96 models between naive, LDA and QDA'
     """
     rows = np.unique(continuum.prior_rows)
     # The naive models, δ = nan, come last and so on top.

@@ -26,6 +26,13 @@ class Plane:
         Names of the two axes, as the user wrote them; not escaped.
     projected
         Whether the plane is a projection of more than two features.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import feature_plane
+    >>> feature_plane(load_example("iris")).names
+    ('sepal length (cm)', 'sepal width (cm)')
     """
 
     center: Floats
@@ -44,7 +51,15 @@ class Plane:
 
 
 def feature_plane(data: Dataset, first: int = 0, second: int = 1) -> Plane:
-    """Return the plane of two features; the others are held at their means."""
+    """Return the plane of two features; the others are held at their means.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import feature_plane
+    >>> feature_plane(load_example("iris")).names
+    ('sepal length (cm)', 'sepal width (cm)')
+    """
     if first == second or not {first, second} <= set(range(data.d)):
         raise DataError(f"`first` and `second` must be two of the features 0…{data.d - 1}; got {first} and {second}.")
     center = data.X.mean(axis=0)
@@ -66,6 +81,13 @@ def discriminant_plane(data: Dataset, *, gaussians: Gaussians | None = None) -> 
         Rows with two features or more.
     gaussians
         LDA parameters that define the directions; None for plug-in estimates.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import discriminant_plane
+    >>> discriminant_plane(load_example("iris")).names[0]
+    'discriminant direction 1 (99 % of the spread of means)'
     """
     if data.d < 2:
         raise DataError(f"`data` must have two features or more for a plane; got {data.d}.")

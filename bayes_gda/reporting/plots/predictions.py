@@ -53,6 +53,16 @@ def plot_predictions(probabilities: Mapping[str, ArrayLike], *, reference: str |
         (n, K) class probabilities of the same rows, by method; for two classes class 1 is shown, else all of them.
     reference
         Method on the horizontal axis; None for the best there is: exact, mcmc, nuts, corrected, …, else the first.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_predictions
+    >>> from bayes_gda import BayesianLDA
+    >>> train, test = load_example("pima").split()
+    >>> model = BayesianLDA().fit(train)
+    >>> plot_predictions({"LDA": model.predict_proba(test), "shares": [train.shares] * test.n}).alt
+    'Probabilities of 133 rows and 2 classes; largest difference from LDA: shares 0.653.'
     """
     P = {method: check_probabilities(value) for method, value in probabilities.items()}
     if len(P) < 2 or len({p.shape for p in P.values()}) > 1:
@@ -147,6 +157,17 @@ def plot_intervals(
         Posterior probability that the intervals hold, for the caption.
     binary
         Whether there are two classes, so that the more probable one changes at one half.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_intervals
+    >>> from bayes_gda import BayesianLDA
+    >>> train, test = load_example("pima").split()
+    >>> model = BayesianLDA().fit(train)
+    >>> P, limits = model.predict_proba(test), model.predict_interval(test)
+    >>> plot_intervals(P[:, 1], *limits[:, 1].T, y=test.y, class_name="Yes").alt
+    'Intervals of the probability of Yes for 133 rows: median width 0.150, largest 0.413, 20 across one half.'
     """
     p, low, high = (np.asarray(a, dtype=np.float64) for a in (probability, lower, upper))
     if p.ndim != 1 or not len(p) or not p.shape == low.shape == high.shape:
@@ -210,6 +231,16 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
         (n, K) probabilities and (n,) class codes; for two classes class 1 is shown, else one strip per class.
     class_names
         (K,) names; by default the codes.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_separation
+    >>> from bayes_gda import BayesianLDA
+    >>> train, test = load_example("pima").split()
+    >>> model = BayesianLDA().fit(train)
+    >>> plot_separation(model.predict_proba(test), test.y).alt
+    'Separation of 1; area under ROC: 1 0.827.'
     """
     P, codes = check_forecasts(P, y)
     n, K = P.shape

@@ -58,6 +58,17 @@ def plot_traces(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None,
         Labels such as `w[glu]`, all of which are shown; None for the worst by R-hat and ESS.
     most
         How many of these at most.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_traces
+    >>> from bayes_gda import sample
+    >>> from bayes_gda.models import lda
+    >>> model = lda.build(load_example("lda-mixture"))
+    >>> tree = sample(model, draws=150, chains=2, random_seed=1, progress=False)
+    >>> plot_traces(tree).alt.split()[0]
+    'Traces'
     """
     import arviz_plots as azp
 
@@ -143,6 +154,17 @@ def plot_energy(tree: "xr.DataTree") -> Plot:
     ----------
     tree
         Group `sample_stats` with `energy`.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_energy
+    >>> from bayes_gda import sample
+    >>> from bayes_gda.models import lda
+    >>> model = lda.build(load_example("lda-mixture"))
+    >>> tree = sample(model, draws=150, chains=2, random_seed=1, progress=False)
+    >>> plot_energy(tree).alt.split(":")[0]
+    'Energy plot'
     """
     import arviz_plots as azp
     import xarray as xr
@@ -192,6 +214,17 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
         Labels such as `w[glu]`, all of which are shown; None for the worst by R-hat and ESS.
     most
         How many of these at most.
+
+    Examples
+    --------
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_ess
+    >>> from bayes_gda import sample
+    >>> from bayes_gda.models import lda
+    >>> model = lda.build(load_example("lda-mixture"))
+    >>> tree = sample(model, draws=150, chains=2, random_seed=1, progress=False)
+    >>> plot_ess(tree).alt.split()[0]
+    'ESS'
     """
     import arviz_plots as azp
 

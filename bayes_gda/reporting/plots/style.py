@@ -112,6 +112,18 @@ class Plot:
         What the figure shows and how to read it, in plain sentences.
     alt
         One sentence with the key numbers, for readers who cannot see the figure.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_projection, save
+    >>> plot = plot_projection(load_example("iris"))
+    >>> with TemporaryDirectory() as folder:
+    ...     path = save(plot, Path(folder) / "iris.svg")
+    ...     path.read_text()[:5]
+    '<?xml'
     """
 
     figure: Figure
@@ -161,6 +173,18 @@ def save(plot: Plot, path: "str | os.PathLike[str]") -> Path:
         What to write; its alt text goes into the file as description.
     path
         File name ending in .svg or .png; its folder must exist.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from bayes_gda import load_example
+    >>> from bayes_gda.reporting.plots import plot_projection, save
+    >>> plot = plot_projection(load_example("iris"))
+    >>> with TemporaryDirectory() as folder:
+    ...     path = save(plot, Path(folder) / "iris.svg")
+    ...     path.read_text()[:5]
+    '<?xml'
     """
     target = Path(path)
     kind = target.suffix.lower()
