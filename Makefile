@@ -6,7 +6,7 @@ BENCH := .venv-bench
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc verdict mutants report gallery docs clean
+.PHONY: help setup browser ready check test test-all coverage lint format bench proof sbc verdict mutants report gallery docs release clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
@@ -78,9 +78,20 @@ $(VENV)/.docs: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs]'
 	@touch $@
 
-docs: $(VENV)/.docs ## Build the documentation, docs/_build/html; its tutorials are run
+docs: $(VENV)/.docs ## Build the documentation, docs/_build/html; tutorials and examples are run, links are checked
+	$(BIN)/python docs/check_examples.py
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	$(BIN)/python docs/check_links.py docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# Builds and checks; publishing and tagging are left to people.
+release: $(STAMP) ## Build wheel and sdist, check both, install the wheel into a fresh environment and try it
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,release]'
+	rm -rf dist build
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	.ci/check-release $(BIN)/python dist
+	@echo "Built and checked; nothing was published:" && ls dist
 
 clean: ## Remove the environment and what tools leave behind
 	rm -rf $(VENV) $(BENCH) docs/_build docs/reference/generated docs/jupyter_execute build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

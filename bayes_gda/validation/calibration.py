@@ -50,6 +50,14 @@ class Calibration:
         L, so that ranks are 0…L.
     refused
         Simulations without a posterior, which are left out: fair, as long as this depends on the data alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda.validation import Calibration
+    >>> ranks = np.random.default_rng(1).integers(100, size=(200, 2))
+    >>> Calibration(("a", "b"), ranks, 99).outside()
+    ()
     """
 
     names: tuple[str, ...]

@@ -39,6 +39,14 @@ class LearningCurves:
         Names (L,), and numbers of training rows (R,).
     log_loss, error
         (replicates, R, L) mean log loss and share of wrong decisions on the test rows of each replicate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda.validation import LearningCurves
+    >>> loss = np.array([[[0.9, 0.8], [0.5, 0.6]]] * 2)  # 2 replicates, 20 and 40 rows, 2 learners
+    >>> round(LearningCurves(("flexible", "rigid"), (20, 40), loss, loss).crossing("rigid", "flexible"))
+    27
     """
 
     learners: tuple[str, ...]

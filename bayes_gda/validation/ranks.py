@@ -45,6 +45,14 @@ class RankTest:
         How far the truth lies above the posterior's centre, in posterior standard deviations.
     spread
         The right standard deviation over the posterior's: above 1 the posterior is too narrow.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bayes_gda.validation import rank_uniformity
+    >>> test = rank_uniformity(np.arange(200) % 100, 99)
+    >>> test.simulations, round(test.spread, 2)
+    (200, 1.0)
     """
 
     name: str
