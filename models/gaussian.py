@@ -13,21 +13,28 @@ from bayes_gda.data.labels import coordinates
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.models.rows import Rows
 from bayes_gda.priors import LKJ, NIW
 
 # What the likelihood needs of the rows: of complete ones, or of those of each pattern of gaps.
 Statistics = Moments | PatternMoments
 
 
-def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Statistics, Dataset | None, dict[str, list[str]]]:
-    """Return the sufficient statistics, the rows if the row-wise form was asked for, and the coords of the model."""
+def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Statistics, Rows | None, dict[str, list[str]]]:
+    """Return the sufficient statistics, the rows that a PyMC model can hold, and the coords of the model.
+
+    None are held of moments, and of rows with weights.
+    """
     if isinstance(data, Dataset):
         coords = coordinates(class_names=data.class_names, feature_names=data.feature_names)
         if rowwise:
             data.require_complete("The row-wise form")
+            if data.weight is not None:
+                raise DataError("The row-wise form has no weights. Leave `rowwise` out, or repeat the rows.")
+        rows = Rows(data.X, data.y) if data.weight is None else None
         if data.has_missing:
-            return PatternMoments.from_arrays(data.X, data.y, data.K), None, coords
-        return Moments.from_arrays(data.X, data.y, data.K), data if rowwise else None, coords
+            return PatternMoments.from_arrays(data.X, data.y, data.K), rows, coords
+        return Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight), rows, coords
     if rowwise:
         raise DataError("The row-wise form needs the rows. Give a Dataset in place of Moments.")
     return data, None, coordinates(class_names=range(data.K), feature_names=[f"x{j + 1}" for j in range(data.d)])
@@ -73,6 +80,12 @@ def lkj_covariance(name: str, prior: LKJ, classes: int | None = None) -> TensorV
     pm.Potential(f"{name}_lkj_constant", pt.constant(2 * len(factors) * prior.log_normalizer))
     _name_covariance(name, L, None if classes is None else "class")
     return L
+
+
+def log_gaussian(x: TensorVariable, mu: TensorVariable, L: TensorVariable) -> TensorVariable:
+    """Return log N(x | μ, LLᵀ) (n,) of rows x (n, d): all of them in one triangular solve."""
+    white = pt.linalg.solve_triangular(L, (x - mu).T, lower=True, b_ndim=2)
+    return -0.5 * mu.shape[0] * np.log(2 * np.pi) - pt.log(pt.diagonal(L)).sum() - 0.5 * (white**2).sum(axis=0)
 
 
 def log_likelihood_of_moments(mu: TensorVariable, L: TensorVariable, moments: Moments) -> TensorVariable:

@@ -45,8 +45,8 @@ def replicate(
     The data sets, and the DataTree that PyMC returned: it holds the parameters each of them came from.
     """
     names = {variable.name for variable in model.observed_RVs}
-    if "y" not in names:
-        raise DataError("A model on moments has no rows to draw. Build it with rowwise=True.")
+    if "y" not in names or getattr(model, "summed", None):
+        raise DataError("A model on moments draws no rows with their labels. Build it with rowwise=True.")
     plain = {
         "compile_kwargs": {"mode": "FAST_COMPILE"},
         "random_seed": random_seed,

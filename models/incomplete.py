@@ -6,13 +6,14 @@ gradient costs as much for a million rows as for a hundred with the same pattern
 
 import numpy as np
 import pytensor.tensor as pt
+from numpy.typing import NDArray
 from pytensor.tensor import TensorVariable
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.gaps import PatternMoments
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.models.gaussian import Statistics, log_likelihood_of_moments
+from bayes_gda.models.gaussian import Statistics, log_gaussian, log_likelihood_of_moments
 from bayes_gda.priors import NIG, NIW
 from bayes_gda.priors.defaults import default_nig, default_niw
 
@@ -41,6 +42,21 @@ def log_likelihood_of_patterns(mu: TensorVariable, L: TensorVariable, data: Patt
     log_det = pt.log(pt.diagonal(C, axis1=-2, axis2=-1)).sum(axis=-1)
     constant = -0.5 * float(data.count @ data.observed.sum(axis=1)) * np.log(2 * np.pi)
     return constant - pt.sum(data.count * log_det) - 0.5 * pt.sum(white**2)
+
+
+def log_density_of_rows(
+    x: TensorVariable, mu: TensorVariable, L: TensorVariable, observed: NDArray[np.bool_] | None
+) -> TensorVariable:
+    """Return log N(x_o | μ_o, Σ_oo) (n,) of what was observed of each row; `observed` (n, d) is None if that is all."""
+    if observed is None:
+        return log_gaussian(x, mu, L)
+    patterns, index = np.unique(observed, axis=0, return_inverse=True)
+    out = pt.zeros(len(observed))
+    for g, pattern in enumerate(patterns):
+        rows, o = np.flatnonzero(index.ravel() == g), np.flatnonzero(pattern)
+        if len(o):
+            out = out[rows].set(log_gaussian(x[rows][:, o], mu[o], pt.linalg.cholesky((L @ L.T)[o][:, o])))
+    return out
 
 
 def class_counts(statistics: Statistics) -> Floats:

@@ -16,7 +16,8 @@ import pytensor.tensor as pt
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.models.gaussian import inverse_wishart, lkj_covariance, unpack
-from bayes_gda.models.incomplete import class_counts, default_niw_of, log_likelihood
+from bayes_gda.models.incomplete import class_counts, default_niw_of, log_density_of_rows, log_likelihood
+from bayes_gda.models.rows import SummedModel
 from bayes_gda.models.signature import sign
 from bayes_gda.priors import LKJ, NIW, Dirichlet
 
@@ -40,13 +41,20 @@ def build(
         Dirichlet of π; None for the uniform one.
     rowwise
         Write the likelihood row by row, as above, in place of on the moments. Equal densities, at a cost that grows
-        with n; the form to draw new data sets from.
+        with n; the form to draw new data sets from. `pm.set_data` then also replaces the rows that are learnt.
+
+    Notes
+    -----
+    On moments, `pm.compute_log_likelihood` has log p(y | x, θ) and log p(x | θ) of each row as `y` and `x`, and
+    `pm.sample_posterior_predictive` draws `y` for the rows in the container `X`; see `bayes_gda.models.rows`. Row by
+    row, `y` is the node above, of log π_y. Moments alone, and rows with weights, leave neither to PyMC.
     """
     moments, rows, coords = unpack(data, rowwise=rowwise)
+    observed = None if rows is None else rows.observed
     prior = prior or default_niw_of(data, moments)
     alpha = (class_prior or Dirichlet()).vector(moments.K)
 
-    with pm.Model(coords=coords) as model:
+    with SummedModel(coords=coords) as model:
         pi = pm.Dirichlet("pi", a=alpha, dims="class")
         if isinstance(prior, NIW):
             L = inverse_wishart("Sigma", prior)
@@ -54,12 +62,19 @@ def build(
         else:
             L = lkj_covariance("Sigma", prior)
             mu = pm.Normal("mu", mu=prior.m, sigma=prior.mean_scale, dims=("class", "feature"))
-        if rows is not None:
-            y = pm.Categorical("y", p=pi, observed=rows.y)
-            pm.MvNormal("x", mu=mu[y], chol=L, observed=rows.X)
+        if rowwise and rows is not None:
+            X = pm.Data("X", rows.X, dims=("row", "feature"))
+            y = pm.Categorical("y", p=pi, observed=rows.y, dims="row")
+            pm.MvNormal("x", mu=mu[y], chol=L, observed=X, dims=("row", "feature"))
         else:
-            pm.Potential("y", pt.sum(class_counts(moments) * pt.log(pi)))
-            pm.Potential("x", log_likelihood(mu, L, moments))
+            of_labels = pt.sum(class_counts(moments) * pt.log(pi))
+            model.observe(
+                {"y": of_labels, "x": log_likelihood(mu, L, moments)},
+                rows,
+                [pi, mu, L],
+                log_density=lambda k, x, mu, L: log_density_of_rows(x, mu[k], L, observed),
+                draw=lambda y, mu, L: pm.MvNormal.dist(mu=mu[y], chol=L),
+            )
     if not isinstance(moments, Moments):
         return model  # gaps have no hand-written density: it is sampled as the graph it is
     return sign(model, "lda", data=data, prior=prior, alpha=alpha, moments=moments)

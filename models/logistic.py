@@ -42,6 +42,11 @@ def build(
         A fitted feature map φ; None standardises, columns of two values by their difference, and adds an intercept.
     sample_weight
         (n,) weights of the rows; a row of weight 2 counts as two. None is 1 for all.
+
+    Notes
+    -----
+    For new rows, `pm.set_data({"Phi": phi(X)})` with the feature map `phi`, then `pm.sample_posterior_predictive(…,
+    predictions=True)`.
     """
     if data.K != 2:
         raise DataError(f"Logistic regression has two classes; the data have {data.K}. Use softmax.")
@@ -57,7 +62,7 @@ def build(
             w = scaled_weights("w", prior, at, dims=("coefficient",))
         else:
             w = weights("w", prior, m, dims=("coefficient",))
-        a = pt.dot(pm.Data("Phi", Phi), w)
+        a = pt.dot(pm.Data("Phi", Phi, dims=("row", "coefficient")), w)
         observe(pm.Bernoulli, a, data.y, sample_weight)
     return sign(
         model, "logistic", data=data, prior=prior, features=phi, Phi=Phi, reference=False, sample_weight=sample_weight

@@ -21,6 +21,7 @@ A missing value has no place in the likelihood: its column is left out of that r
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pymc as pm
@@ -29,6 +30,7 @@ from pytensor.tensor import TensorVariable
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
+from bayes_gda.models.rows import Rows, SummedModel
 from bayes_gda.priors import Dirichlet
 from bayes_gda.priors.mixed import ColumnPrior, MixedPrior
 
@@ -68,26 +70,27 @@ def build(data: Dataset, prior: MixedPrior, class_prior: Dirichlet | None = None
     rowwise
         Write the likelihood row by row, as observed variables `y` and `x_…`, in place of over the distinct values of
         each column with their weights. Equal densities; row by row there are no weights.
+
+    Notes
+    -----
+    Not row by row, `pm.compute_log_likelihood` has log p(y | x, θ) and log p(x | θ) of each row as `y` and `x`, and
+    `pm.sample_posterior_predictive` draws `y` for the rows in the container `X`, with a category as its code; see
+    `bayes_gda.models.rows`. Rows with weights leave neither to PyMC.
     """
     alpha = (class_prior or Dirichlet()).vector(data.K)
-    with pm.Model(coords=coords(data, prior)) as model:
+    with SummedModel(coords=coords(data, prior)) as model:
         pi = pm.Dirichlet("pi", a=alpha, dims="class")
+        columns = [(column, *WRITERS[column.distribution](column.name, column.numbers)) for column in prior.columns]
         if rowwise:
             pm.Categorical("y", p=pi, observed=data.y)
-        else:
-            pm.Potential("y", pt.sum(np.bincount(data.y, weights=data.weight, minlength=data.K) * pt.log(pi)))
-        entries: dict[str, list[TensorVariable]] = {}
-        for column in prior.columns:
-            name = column.name
-            parameters, likelihood = WRITERS[column.distribution](name, column.numbers)
-            x, y, weight = tally(column, data)
-            in_class = [value[y] for value in parameters.values()]
-            if rowwise:
+            for column, parameters, likelihood in columns:
                 rows = ~np.isnan(column.read(data.X))
                 in_class = [value[data.y[rows]] for value in parameters.values()]
-                likelihood(*in_class, name=f"x_{name}", observed=_as(column, column.read(data.X)[rows]))
-            elif len(x):
-                pm.Potential(f"x_{name}", pt.sum(weight * _log_density(column, likelihood, in_class, x)))
+                likelihood(*in_class, name=f"x_{column.name}", observed=_as(column, column.read(data.X)[rows]))
+        else:
+            _observe(model, data, pi, columns)
+        entries: dict[str, list[TensorVariable]] = {}
+        for _, parameters, _ in columns:
             for variable, value in parameters.items():
                 entries.setdefault(variable, []).append(value if value.ndim == 2 else value[:, None])
         for variable, parts in entries.items():
@@ -95,9 +98,45 @@ def build(data: Dataset, prior: MixedPrior, class_prior: Dirichlet | None = None
     return model
 
 
+def _observe(
+    model: SummedModel, data: Dataset, pi: TensorVariable, columns: list[tuple[ColumnPrior, Parameters, Likelihood]]
+) -> None:
+    """Add the likelihood over the distinct values of each column, and the rows, with a category as its code."""
+    sums = {"y": pt.sum(np.bincount(data.y, weights=data.weight, minlength=data.K) * pt.log(pi))}
+    for column, parameters, likelihood in columns:
+        x, y, weight = tally(column, data)
+        if len(x):
+            in_class = [value[y] for value in parameters.values()]
+            sums[f"x_{column.name}"] = pt.sum(weight * _log_density(column, likelihood, in_class, pt.constant(x)))
+    sizes = [len(parameters) for _, parameters, _ in columns]
+
+    def split(values: tuple[TensorVariable, ...], at: Any) -> list[list[TensorVariable]]:
+        """Return the parameters of each column in a class, or in the classes of rows."""
+        ends = np.cumsum(sizes)
+        return [[value[at] for value in values[end - size : end]] for size, end in zip(sizes, ends, strict=True)]
+
+    def log_density(k: int, x: TensorVariable, *values: TensorVariable) -> TensorVariable:
+        total = pt.zeros(x.shape[0])
+        for j, ((column, _, likelihood), in_class) in enumerate(zip(columns, split(values, k), strict=True)):
+            missing = pt.isnan(x[:, j])
+            known = pt.switch(missing, 0 if column.distribution in _WHOLE else 0.5, x[:, j])  # within every range
+            total += pt.switch(missing, 0.0, _log_density(column, likelihood, in_class, known))
+        return total
+
+    def draw(y: TensorVariable, *values: TensorVariable) -> TensorVariable:
+        drawn = [likelihood(*own) for (_, _, likelihood), own in zip(columns, split(values, y), strict=True)]
+        return pt.stack([x.astype("float64") for x in drawn], axis=-1)
+
+    X = np.column_stack([column.read(data.X) for column, _, _ in columns])
+    values = [value for _, parameters, _ in columns for value in parameters.values()]
+    rows = Rows(X, data.y, "column") if data.weight is None else None
+    model.observe(sums, rows, [pi, *values], log_density=log_density, draw=draw)
+
+
 def coords(data: Dataset, prior: MixedPrior) -> dict[str, list[str]]:
     """Return the names of the classes, and of the entries of every variable."""
     out: dict[str, list[str]] = {"class": [str(name) for name in data.class_names]}
+    out["column"] = [column.name for column in prior.columns]
     for column in prior.columns:
         out.setdefault(_dim(column), []).extend(column.entries)
     return out
@@ -201,16 +240,16 @@ def _made(distribution: type[pm.Distribution], to: dict[str, object], **paramete
 
 
 def _log_density(
-    column: ColumnPrior, likelihood: Likelihood, in_class: list[TensorVariable], x: Floats
+    column: ColumnPrior, likelihood: Likelihood, in_class: list[TensorVariable], x: TensorVariable
 ) -> TensorVariable:
     if column.distribution == "logit-normal":  # of which PyMC knows no log density on its own
         mu, sigma2 = in_class
-        return pm.logp(pm.Normal.dist(mu, pt.sqrt(sigma2)), np.log(x) - np.log1p(-x)) - np.log(x) - np.log1p(-x)
+        return pm.logp(pm.Normal.dist(mu, pt.sqrt(sigma2)), pt.log(x) - pt.log1p(-x)) - pt.log(x) - pt.log1p(-x)
     return pm.logp(likelihood(*in_class), _as(column, x))
 
 
-def _as(column: ColumnPrior, x: Floats) -> np.ndarray:
-    return x.astype(np.int64) if column.distribution in _WHOLE else x
+def _as(column: ColumnPrior, x: Any) -> Any:
+    return x.astype("int64") if column.distribution in _WHOLE else x
 
 
 def _dim(column: ColumnPrior) -> str:

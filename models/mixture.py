@@ -15,7 +15,7 @@ covariances="shared", one Σ for all components of all classes; with "diagonal"
     μ_cj | σ²_cj ~ N(m_j, σ²_cj/κ_j)              its centre
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pymc as pm
@@ -26,7 +26,9 @@ from scipy.special import gammaln
 from bayes_gda.checks import Floats
 from bayes_gda.data.labels import coordinates
 from bayes_gda.data.table import Dataset
-from bayes_gda.models.gaussian import inverse_wishart
+from bayes_gda.models.gaussian import inverse_wishart, log_gaussian
+from bayes_gda.models.naive import log_normals
+from bayes_gda.models.rows import Rows, SummedModel
 from bayes_gda.models.signature import sign
 from bayes_gda.priors import NIG, NIW, Dirichlet
 from bayes_gda.priors.mixture import component_default, ordering_axes
@@ -57,6 +59,12 @@ def build(
         One for each component, one for all components of all classes, or a diagonal one for each component.
     axis
         (K, d) direction along which the components of a class are put in order; None for that of its largest spread.
+
+    Notes
+    -----
+    `pm.compute_log_likelihood` has log p(y | x, θ) and log p(x | θ) of each row as `y` and `x`, and
+    `pm.sample_posterior_predictive` draws `y` for the rows in the container `X`; see `bayes_gda.models.rows`. Rows
+    with weights leave neither to PyMC.
     """
     data.require_complete("The mixture model")
     family = NIG if covariances == "diagonal" else NIW
@@ -67,34 +75,39 @@ def build(
     weight = np.ones(data.n) if data.weight is None else data.weight
     coords = coordinates(class_names=data.class_names, feature_names=data.feature_names)
 
-    with pm.Model(coords=coords | {"component": list(range(len(owners)))}) as model:
+    with SummedModel(coords=coords | {"part": list(range(len(owners)))}) as model:
         pi = pm.Dirichlet("pi", a=alpha, dims="class")
         parts = [pm.Dirichlet(f"weight_{k}", a=np.ones(C)) if C > 1 else pt.ones(1) for k, C in enumerate(components)]
-        omega = pm.Deterministic("weight", pt.concatenate(parts), dims="component")
-        dims = ("component", "feature")
+        omega = pm.Deterministic("weight", pt.concatenate(parts), dims="part")
+        dims, shared = ("part", "feature"), covariances == "shared"
         if isinstance(prior, NIG):
-            sigma2 = pm.InverseGamma("component_sigma2", alpha=prior.a, beta=prior.b, dims=dims)
-            mu = pm.Normal("component_mu", mu=prior.m, sigma=pt.sqrt(sigma2 / prior.kappa), dims=dims)
-            clouds = [pm.Normal.dist(mu=mu[c], sigma=pt.sqrt(sigma2[c])) for c in range(len(owners))]
+            spread = pm.InverseGamma("component_sigma2", alpha=prior.a, beta=prior.b, dims=dims)
+            mu = pm.Normal("component_mu", mu=prior.m, sigma=pt.sqrt(spread / prior.kappa), dims=dims)
         else:
-            shared = covariances == "shared"
             name, classes = ("Sigma", None) if shared else ("component_Sigma", len(owners))
-            L = inverse_wishart(name, prior, classes, over="component")
-            mu = pm.MvNormal("component_mu", mu=prior.m, chol=L / prior.kappa**0.5, dims=dims)
-            clouds = [pm.MvNormal.dist(mu=mu[c], chol=L if shared else L[c]) for c in range(len(owners))]
+            spread = inverse_wishart(name, prior, classes, over="part")
+            mu = pm.MvNormal("component_mu", mu=prior.m, chol=spread / prior.kappa**0.5, dims=dims)
         place = (mu * axis[owners]).sum(axis=1)
         in_order = pt.all(pt.or_(place[1:] >= place[:-1], owners[1:] != owners[:-1]))
         pm.Potential("order", pt.switch(in_order, gammaln(np.array(components) + 1.0).sum(), -np.inf))
-        pm.Potential("y", pt.sum(np.bincount(data.y, weight, data.K) * pt.log(pi)))
+
+        def log_density(k: int, X: Any, omega: Any, mu: Any, spread: Any) -> TensorVariable:
+            log_cloud = log_normals if isinstance(prior, NIG) else log_gaussian
+            of_class = np.flatnonzero(owners == k)
+            terms = [pt.log(omega[c]) + log_cloud(X, mu[c], spread if shared else spread[c]) for c in of_class]
+            return pt.logsumexp(pt.stack(terms), axis=0)
+
+        def draw(y: TensorVariable, omega: Any, mu: Any, spread: Any) -> TensorVariable:
+            c = pm.Categorical.dist(p=pt.eq(owners, y[..., None]) * omega)
+            if isinstance(prior, NIG):
+                return pm.Normal.dist(mu[c], pt.sqrt(spread[c]))
+            return pm.MvNormal.dist(mu=mu[c], chol=spread if shared else spread[c])
+
+        sums = {"y": pt.sum(np.bincount(data.y, weight, data.K) * pt.log(pi))}
         for k in range(data.K):
-            X = data.X[data.y == k]
-            terms = [pt.log(omega[c]) + _log_density(clouds[c], X) for c in np.flatnonzero(owners == k)]
-            pm.Potential(f"x_{k}", pt.sum(weight[data.y == k] * pt.logsumexp(pt.stack(terms), axis=0)))
+            mine = data.y == k
+            sums[f"x_{k}"] = pt.sum(weight[mine] * log_density(k, data.X[mine], omega, mu, spread))
+        rows = Rows(data.X, data.y) if data.weight is None else None
+        model.observe(sums, rows, [pi, omega, mu, spread], log_density=log_density, draw=draw)
     given = {"components": tuple(components), "covariances": covariances, "axis": axis}
     return sign(model, "mixture", data=data, prior=prior, alpha=alpha, **given)
-
-
-def _log_density(cloud: TensorVariable, X: Floats) -> TensorVariable:
-    """Return the log density (n,) of rows; that of independent features is a sum over them."""
-    each = pm.logp(cloud, X)
-    return each.sum(axis=1) if each.ndim == 2 else each

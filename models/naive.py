@@ -13,11 +13,13 @@ It is QDA with diagonal covariances: boundaries are quadratic, of a restricted f
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.tensor import TensorVariable
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.models.gaussian import unpack
 from bayes_gda.models.incomplete import class_counts, default_nig_of, feature_moments
+from bayes_gda.models.rows import SummedModel
 from bayes_gda.models.signature import sign
 from bayes_gda.priors import LKJ, NIG, Dirichlet
 
@@ -41,14 +43,20 @@ def build(
         Dirichlet of π; None for the uniform one.
     rowwise
         Write the likelihood row by row, as above, in place of on the moments. Equal densities, at a cost that grows
-        with n; the form to draw new data sets from.
+        with n; the form to draw new data sets from. `pm.set_data` then also replaces the rows that are learnt.
+
+    Notes
+    -----
+    On moments, `pm.compute_log_likelihood` has log p(y | x, θ) and log p(x | θ) of each row as `y` and `x`, and
+    `pm.sample_posterior_predictive` draws `y` for the rows in the container `X`; see `bayes_gda.models.rows`. Row by
+    row, `y` is the node above, of log π_y. Moments alone, and rows with weights, leave neither to PyMC.
     """
     moments, rows, coords = unpack(data, rowwise=rowwise)
     prior = prior or default_nig_of(data, moments)
     alpha = (class_prior or Dirichlet()).vector(moments.K)
     dims = ("class", "feature")
 
-    with pm.Model(coords=coords) as model:
+    with SummedModel(coords=coords) as model:
         pi = pm.Dirichlet("pi", a=alpha, dims="class")
         if isinstance(prior, NIG):
             sigma2 = pm.InverseGamma("sigma2", alpha=prior.a, beta=prior.b, dims=dims)
@@ -57,15 +65,28 @@ def build(
             sigma = pm.HalfNormal("sigma", sigma=prior.scale, dims=dims)
             sigma2 = pm.Deterministic("sigma2", sigma**2, dims=dims)
             mu = pm.Normal("mu", mu=prior.m, sigma=prior.mean_scale, dims=dims)
-        if rows is not None:
-            y = pm.Categorical("y", p=pi, observed=rows.y)
-            pm.Normal("x", mu=mu[y], sigma=pt.sqrt(sigma2)[y], observed=rows.X)
+        if rowwise and rows is not None:
+            X = pm.Data("X", rows.X, dims=("row", "feature"))
+            y = pm.Categorical("y", p=pi, observed=rows.y, dims="row")
+            pm.Normal("x", mu=mu[y], sigma=pt.sqrt(sigma2)[y], observed=X, dims=("row", "feature"))
         else:
             n, mean, squares = feature_moments(moments)
             # Σ_i log N(x_ij | μ_kj, σ²_kj) = −½ n_kj log 2πσ² − ½ [S_kjj + n_kj (x̄_kj − μ_kj)²]/σ²
             deviance = n * pt.log(2 * np.pi * sigma2) + (squares + n * (mean - mu) ** 2) / sigma2
-            pm.Potential("y", pt.sum(class_counts(moments) * pt.log(pi)))
-            pm.Potential("x", -0.5 * pt.sum(deviance))
+            model.observe(
+                {"y": pt.sum(class_counts(moments) * pt.log(pi)), "x": -0.5 * pt.sum(deviance)},
+                rows,
+                [pi, mu, sigma2],
+                log_density=lambda k, x, mu, s2: log_normals(x, mu[k], s2[k]),
+                draw=lambda y, mu, s2: pm.Normal.dist(mu[y], pt.sqrt(s2)[y]),
+            )
     if not isinstance(moments, Moments):
         return model  # gaps have no hand-written density: it is sampled as the graph it is
     return sign(model, "naive", data=data, prior=prior, alpha=alpha, moments=moments)
+
+
+def log_normals(x: TensorVariable, mu: TensorVariable, sigma2: TensorVariable) -> TensorVariable:
+    """Return Σ_j log N(x_j | μ_j, σ²_j) (n,) over what was observed of rows x (n, d)."""
+    missing = pt.isnan(x)
+    log_density = pm.logp(pm.Normal.dist(mu, pt.sqrt(sigma2)), pt.switch(missing, mu, x))
+    return pt.switch(missing, 0.0, log_density).sum(axis=1)

@@ -37,7 +37,7 @@ class Signature:
 
 def sign(model: "pm.Model", family: str, **arguments: Any) -> "pm.Model":
     """Leave the signature with the model."""
-    values = {shared.name: shared.get_value() for shared in model.data_vars}
+    values = {shared.name: shared.get_value(borrow=True) for shared in model.data_vars}
     model.signature = Signature(family, arguments, _parts(model), values)
     return model
 
@@ -47,7 +47,7 @@ def signature_of(model: "pm.Model") -> Signature | None:
     signature: Signature | None = getattr(model, "signature", None)
     if signature is None or _parts(model) != signature.parts:
         return None
-    same = all(np.array_equal(model[name].get_value(), value) for name, value in signature.values.items())
+    same = all(np.array_equal(model[name].get_value(borrow=True), value) for name, value in signature.values.items())
     return signature if same else None
 
 

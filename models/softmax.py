@@ -45,6 +45,11 @@ def build(
         Whether the last class is the reference, with weights zero.
     sample_weight
         (n,) weights of the rows; a row of weight 2 counts as two. None is 1 for all.
+
+    Notes
+    -----
+    For new rows, `pm.set_data({"Phi": phi(X)})` with the feature map `phi`, then `pm.sample_posterior_predictive(…,
+    predictions=True)`.
     """
     data.require_complete("Softmax regression")
     phi = features or FeatureMap.fit(data.X, data.feature_names)
@@ -62,7 +67,7 @@ def build(
             w = weights(name, prior, m, dims)
         if reference:
             w = pm.Deterministic("w", pt.concatenate([w, pt.zeros((1, m))]), dims=("class", "coefficient"))
-        a = pt.dot(pm.Data("Phi", Phi), w.T)
+        a = pt.dot(pm.Data("Phi", Phi, dims=("row", "coefficient")), w.T)
         observe(pm.Categorical, a, data.y, sample_weight)
     return sign(
         model,

@@ -50,7 +50,7 @@ def scaled_weights(name: str, prior: HierarchicalScale, at: Centering, dims: Seq
 def observe(distribution: Any, a: TensorVariable, y: NDArray[np.intp], sample_weight: Floats | None) -> None:
     """Observe labels y given activations a; each row counts `sample_weight` times if that is given."""
     if sample_weight is None:
-        distribution("y", logit_p=a, observed=y)
+        distribution("y", logit_p=a, observed=y, dims="row")
     else:
         c = check_rows("sample_weight", sample_weight, len(y))
         pm.Potential("y", pt.sum(c * pm.logp(distribution.dist(logit_p=a), y)))

@@ -4,10 +4,19 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from sklearn.base import clone
 
-from bayes_gda import BayesianLDA, BayesianLogisticRegression, load_example
+from bayes_gda import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+    load_example,
+)
 from bayes_gda.effects import comparisons, predictions, slopes
 from bayes_gda.errors import DataError
+from bayes_gda.estimators import BayesianMixture, BayesianNaive, BayesianStudent
 from bayes_gda.prediction.effects import average_comparison, average_prediction
 
 RNG = np.random.default_rng(0)
@@ -22,6 +31,16 @@ FRAME = pd.DataFrame(
 )
 ETA = 0.05 * (FRAME["age"] - 50) + 0.8 * (FRAME["sex"] == "m") + 0.6 * FRAME["smoker"] - 0.4 * FRAME["bmi"] - 0.5
 Y = np.where(RNG.random(N) < 1 / (1 + np.exp(-ETA)), "ill", "well")
+QUICK = {"draws": 50, "inference": "laplace"}
+OTHERS = [
+    BayesianLDA(draws=50),
+    BayesianQDA(draws=50),
+    BayesianNaiveGaussian(draws=50),
+    BayesianNaive(draws=50),
+    BayesianRDA(draws=50),
+    BayesianStudent(scales="shared", **QUICK),
+    BayesianMixture(components=1, covariances="shared", **QUICK),
+]
 FLAT = {"prior_scale": np.inf, "intercept_scale": np.inf, "inference": "laplace", "draws": 2000}
 
 
@@ -74,6 +93,39 @@ def test_predictions_average_to_the_observed_shares(model):
         share = (Y[FRAME["sex"] == sex] == "well").mean()
         found = table[(table["sex"] == sex) & (table["class"] == "well")]["estimate"].iloc[0]
         assert found == pytest.approx(share, abs=0.003)
+
+
+@pytest.mark.parametrize("sex", ["f", "m"])
+def test_slopes_by_group_are_those_of_statsmodels(model, sex):
+    """Its marginal effects of each row, averaged over the rows of the group."""
+    design = sm.add_constant(FRAME.assign(sex=FRAME["sex"] == "m").astype(float))
+    fitted = sm.Logit((Y == "well").astype(float), design).fit(disp=0)
+    rows = np.asarray(fitted.get_margeff(at="all").margeff).reshape(N, -1)
+    group = (FRAME["sex"] == sex).to_numpy()
+    for name, theirs in zip(("age", "bmi"), rows[group][:, [0, 3]].mean(axis=0), strict=True):
+        table = slopes(model, FRAME, name, by="sex")
+        ours = of_class(table[table["sex"] == sex])
+        assert ours["estimate"] == pytest.approx(theirs, abs=0.06 * ours["sd"])
+
+
+@pytest.mark.parametrize("estimator", OTHERS, ids=lambda estimator: type(estimator).__name__)
+def test_effects_of_every_estimator(estimator):
+    """The data have one truth, of which every model with a linear or local boundary finds the signs."""
+    some, labels = FRAME[:400], Y[:400]
+    fitted = clone(estimator).fit(some, labels)
+    for table in (
+        slopes(fitted, some, "age"),
+        slopes(fitted, some, "age", by="sex"),
+        comparisons(fitted, some, "sex"),
+        comparisons(fitted, some, "smoker", by="sex"),
+    ):
+        well = table[table["class"] == "well"]
+        assert (well["estimate"] < 0).all()
+        assert (well["5%"] < well["estimate"]).all()
+        assert (well["estimate"] < well["95%"]).all()
+        assert well["P(> 0)"].between(0, 0.3).all()
+    shares = predictions(fitted, some, by="sex")
+    np.testing.assert_allclose(shares.groupby("sex")["estimate"].sum(), 1, rtol=1e-9)
 
 
 def test_groups_average_to_the_whole(model):

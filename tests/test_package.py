@@ -121,7 +121,7 @@ def test_the_wheel_installs_into_a_clean_environment_and_builds_a_model(built, t
     target = install(built[0], tmp_path / "clean", "--no-deps")
     packages = Path(python("import sysconfig; print(sysconfig.get_path('purelib'))", executable=target))
     (packages / "lent.pth").write_text(str(next(p for p in sys.path if p.endswith("site-packages"))))
-    assert python(SMOKE, executable=target, cwd=tmp_path).startswith("Model ")
+    assert python(SMOKE, executable=target, cwd=tmp_path).startswith("SummedModel ")
 
 
 @pytest.mark.slow

@@ -16,8 +16,8 @@ from bayes_gda.data.columns import Unseen
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
+from bayes_gda.estimators.abilities import Generating
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.generating import Generating
 from bayes_gda.families.base import Family
 from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.registry import get_family

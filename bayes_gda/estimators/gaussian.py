@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.columns import Unseen
+from bayes_gda.estimators.abilities import Projecting
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
 from bayes_gda.families.gaussian.novelty import Novelty, Prior, detect_novelty
@@ -88,7 +89,7 @@ class _Gaussian(Streaming):
         return worth_measuring(self.model_.source, rows, costs)
 
 
-class BayesianLDA(_Gaussian):
+class BayesianLDA(Projecting, _Gaussian):
     """Bayesian linear discriminant analysis: x | y=k ~ N(μ_k, Σ), one covariance for all classes.
 
     The class shares π have a uniform Dirichlet prior.
@@ -141,6 +142,9 @@ class BayesianLDA(_Gaussian):
         Whether to believe it: `verdict`, `reason`, `next_step`, `pareto_k`, `ess_fraction` …
     posterior_
         DataTree with `pi`, `mu` and `Sigma` (d, d).
+    coef_, intercept_
+        Posterior means of the linear discriminants, in the units of the features: (1, d) and (1,) for two classes,
+        (K, d) and (K,) for more.
     log_evidence_, log_evidence_error_
         log p(X, y) and its standard error, 0 where it is closed form, nan where it is not known.
     model_

@@ -1,5 +1,6 @@
 """What estimators take: arrays, data frames of any library, data sets, batches; from these to checked rows."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,13 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import check_range, check_size, columns_hint
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.sources import check_kinds, check_targets
+from bayes_gda.processes.state import Shared, warning_rule
 
 # The sum of the weights, at most, and its inverse at least: a weight stands for so many rows, and times the square of
 # a feature it must be a double. Nobody has 1e50 rows.
 HEAVIEST = 1e50
+# An array of the columns of a Dataset is as good as the Dataset.
+_NAMELESS = Shared(lambda: warning_rule("ignore", "X does not have valid feature names", UserWarning))
 _FLOATS: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": "allow-nan"}
 
 
@@ -44,6 +48,8 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
     classes_: NDArray[Any]
     # How the columns of a frame become features; None if all are numbers.
     encoding_: AnyEncoding | None = None
+    # Whether the rows came as a Dataset, whose arrays go without names from there on.
+    _by_position = False
     # Parameters of the subclasses.
     formula: str | None = None
     unseen: Unseen = "error"
@@ -60,6 +66,8 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Return features and labels as arrays; NaN in X is left for each method to take or to refuse."""
         if isinstance(X, Dataset):
             return self._of_dataset(X, y, reset)
+        if reset:
+            self.__dict__.pop("_by_position", None)  # of an earlier fit
         frame = as_frame(X)
         if frame is not None:
             X, y = self._without_target(frame, y)
@@ -96,7 +104,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             return self._of_known(data), labels
         self.__dict__.pop("encoding_", None)  # of an earlier fit
         self.feature_names_in_ = np.array(data.feature_names, dtype=object)
-        self.n_features_in_ = data.d
+        self.n_features_in_, self._by_position = data.d, True
         if data.encoding is not None and not data.encoding.plain:
             self._take_encoding(data.encoding)
         return data.X, labels
@@ -141,7 +149,8 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         frame = as_frame(X)
         check_kinds(X if frame is None else None)
         if self.encoding_ is None and (frame is None or is_plain(frame)):
-            rows: Floats = validate_data(self, X if frame is None else frame, reset=False, **_FLOATS)
+            with _NAMELESS if frame is None and self._by_position else nullcontext():
+                rows: Floats = validate_data(self, X if frame is None else frame, reset=False, **_FLOATS)
             return rows
         encoded: Floats = check_array(self._encoded(X if frame is None else frame), **_FLOATS)
         return encoded

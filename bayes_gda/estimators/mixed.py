@@ -11,8 +11,8 @@ from bayes_gda.checks import Floats, positive
 from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError, warn_user
+from bayes_gda.estimators.abilities import Generating
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.generating import Generating
 from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.novelty import Novelty
 from bayes_gda.families.mixed import novelty

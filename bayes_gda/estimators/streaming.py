@@ -21,8 +21,8 @@ from bayes_gda.data.large.batches import Source
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
+from bayes_gda.estimators.abilities import Generating
 from bayes_gda.estimators.base import BayesianClassifier
-from bayes_gda.estimators.generating import Generating
 from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior

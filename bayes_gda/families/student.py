@@ -33,7 +33,7 @@ from bayes_gda.families.gaussian.densities import BartlettBlock, Indices
 from bayes_gda.linalg import one_blas_thread, wide_blocks
 from bayes_gda.methods.density import Block
 from bayes_gda.priors import NIW, Dirichlet, Seed
-from bayes_gda.priors.robust import robust_default, weighted_median
+from bayes_gda.priors.robust import draw_student, robust_default, weighted_median
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -339,8 +339,8 @@ class Student(FusedFamily):
         prior = robust_default(rows.X, rows.y, rows.K, rows.weight) if prior is None else prior
         if len(prior.m) != data.d:
             raise PriorError(f"`prior` has {len(prior.m)} features, `X` has {data.d}. Give one entry a feature.")
-        kind = Student if scales == "own" else SharedStudent
-        return kind(data, prior, alpha=Dirichlet().vector(data.K), freedom=(shape, rate))
+        given: Any = {"alpha": Dirichlet().vector(data.K), "freedom": (shape, rate)}
+        return (Student if scales == "own" else SharedStudent)(data, prior, **given)
 
     @classmethod
     def from_signature(cls, **arguments: Any) -> Self:
@@ -356,12 +356,13 @@ class Student(FusedFamily):
     def describe_prior(self) -> tuple[str, ...]:
         """Return the prior in lines of plain text."""
         (a, b), k = self.freedom, "ₖ" if self.scales == "own" else ""
-        return (
-            f"Σ{k} ~ Inverse-Wishart(Ψ, {self.prior.nu:g}), Ψ on the scale of most rows within classes",
-            f"μₖ | Σ{k} ~ N(m, Σ{k} / {self.prior.kappa:g})",
-            f"ν{k} − 1 ~ Gamma({a:g}, {b:g})",
-            "π ~ Dirichlet(1, …, 1)",
-        )
+        scale = f"Σ{k} ~ Inverse-Wishart(Ψ, {self.prior.nu:g}), Ψ on the scale of most rows within classes"
+        tails = f"ν{k} − 1 ~ Gamma({a:g}, {b:g})"
+        return scale, f"μₖ | Σ{k} ~ N(m, Σ{k} / {self.prior.kappa:g})", tails, "π ~ Dirichlet(1, …, 1)"
+
+    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats]:
+        """Draw the parameters (size, …) from the prior."""
+        return draw_student(self.prior, self.alpha, self.freedom, self.scales, size, random_seed)
 
     def block(self) -> StudentBlock:
         """Return the density of centres, scale matrices and degrees of freedom."""
@@ -371,8 +372,8 @@ class Student(FusedFamily):
         """Return the PyMC model."""
         from bayes_gda.models import student
 
-        shared, class_prior = self.scales == "shared", Dirichlet(self.alpha)
-        return student.build(self.plain_data, self.prior, class_prior, shared=shared, freedom=self.freedom)
+        how: Any = {"shared": self.scales == "shared", "freedom": self.freedom}
+        return student.build(self.plain_data, self.prior, Dirichlet(self.alpha), **how)
 
     @staticmethod
     def log_terms(variables: Mapping[str, Floats], X: Floats) -> Floats:
@@ -385,8 +386,7 @@ class Student(FusedFamily):
         rng = np.random.default_rng(random_seed)
         y = choose(variables["pi"], rng)
         each, Sigma, nu = np.arange(len(y)), variables["Sigma"], variables["nu"]
-        L = np.linalg.cholesky(Sigma[each, y] if Sigma.ndim == 4 else Sigma)
-        nu = nu[each, y] if nu.ndim == 2 else nu
+        L, nu = np.linalg.cholesky(Sigma[each, y] if Sigma.ndim == 4 else Sigma), nu[each, y] if nu.ndim == 2 else nu
         z = rng.standard_normal((len(y), L.shape[-1])) / np.sqrt(rng.chisquare(nu) / nu)[:, None]
         return variables["mu"][each, y] + (L @ z[:, :, None])[..., 0], y
 

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
+from bayes_gda.priors.classes import draw_classes
 from bayes_gda.priors.defaults import varied
 from bayes_gda.priors.distributions import NIG, NIW
 from bayes_gda.priors.robust import ENOUGH
@@ -53,3 +54,26 @@ def ordering_axes(X: Floats, y: NDArray[np.intp], K: int, prior: NIW | NIG, weig
                 axis = directions[:, -1] @ root
                 out[k] = axis * np.sign(axis[np.abs(axis).argmax()])
     return out
+
+
+def draw_components(
+    prior: NIW | NIG,
+    alpha: Floats,
+    components: tuple[int, ...],
+    axis: Floats,
+    covariances: str,
+    size: int,
+    random_seed: int,
+) -> dict[str, Floats]:
+    """Draw class shares, weights, centres and covariances of all components from the prior, in its order of these."""
+    rng, owners = np.random.default_rng([random_seed, 1]), np.repeat(np.arange(len(components)), components)
+    drawn = draw_classes(prior, np.ones(len(owners)), covariances, size, random_seed)
+    # Within a class the centres go up along its axis; weights do not depend on the centres.
+    order = np.lexsort(
+        (np.einsum("scd,cd->sc", drawn["mu"], axis[owners]), np.broadcast_to(owners, (size, len(owners))))
+    )
+    each = np.arange(size)[:, None]
+    name = "sigma2" if covariances == "diagonal" else "Sigma"
+    own = {f"component_{name}": drawn[name][each, order]} if covariances != "shared" else {"Sigma": drawn["Sigma"]}
+    weight = np.concatenate([rng.dirichlet(np.ones(C), size=size) for C in components], axis=1)
+    return {"pi": rng.dirichlet(alpha, size=size), "weight": weight, "component_mu": drawn["mu"][each, order]} | own

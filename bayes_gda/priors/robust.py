@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
+from bayes_gda.priors.classes import draw_classes
 from bayes_gda.priors.defaults import varied
 from bayes_gda.priors.distributions import DEFAULT_FREEDOM, NIW
 from bayes_gda.priors.units import degrees_of_freedom, pooled_scatter
@@ -98,3 +99,13 @@ def _pooled_spread(X: Floats, y: NDArray[np.intp], count: Floats) -> Floats:
     spread = MAD * weighted_median(np.abs(centred), count)
     sd = np.sqrt(np.average((X - np.average(X, axis=0, weights=count)) ** 2, axis=0, weights=count))
     return np.where(spread > 0, spread, np.where(sd > 0, sd, 1.0))
+
+
+def draw_student(
+    prior: NIW, alpha: Floats, freedom: tuple[float, float], scales: str, size: int, random_seed: int
+) -> dict[str, Floats]:
+    """Draw what Student-t classes have from its prior: as `draw_classes`, and `nu` (size, K), or (size,) if shared."""
+    drawn = draw_classes(prior, alpha, scales, size, random_seed)
+    shape = (size,) if scales == "shared" else (size, len(alpha))
+    excess = np.random.default_rng([random_seed, 1]).gamma(freedom[0], 1 / freedom[1], size=shape)
+    return drawn | {"nu": 1 + excess}

@@ -22,6 +22,7 @@ from bayes_gda import (
 )
 from bayes_gda.data.large.batches import open_batches
 from bayes_gda.errors import DataError
+from bayes_gda.estimators import BayesianMixture, BayesianNaive, BayesianStudent
 
 RNG = np.random.default_rng(0)
 N = 120
@@ -49,6 +50,12 @@ ESTIMATORS = [
     BayesianLogisticRegression(draws=50, inference="laplace"),
 ]
 IDS = ["lda", "qda", "naive", "rda", "logistic"]
+# Those that read levels as they are, or take longer.
+OTHERS = {
+    "mixed": BayesianNaive(draws=50),
+    "student": BayesianStudent(draws=50, inference="laplace", scales="shared"),
+    "mixture": BayesianMixture(draws=50, inference="laplace", components=1, covariances="shared"),
+}
 
 
 @pytest.mark.parametrize("columns", [COLUMNS, NUMBERS], ids=["mixed", "numbers"])
@@ -68,6 +75,19 @@ def test_every_frame_gives_the_same_model(estimator, library, columns):
         model.predict_proba(pl.DataFrame(columns)[:3]), model.predict_proba(frame)[:3], rtol=1e-12
     )
     assert model.predict_interval(frame[:2]).shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, NUMBERS], ids=["mixed", "numbers"])
+@pytest.mark.parametrize("estimator", OTHERS.values(), ids=OTHERS)
+def test_every_frame_gives_the_same_model_of_other_families(estimator, columns):
+    frames = {library: make(columns) for library, make in FRAMES.items()}
+    expected = clone(estimator).fit(frames["pandas"], Y).predict_proba(frames["pandas"])
+    for library in ("polars", "arrow", "nullable"):
+        model = clone(estimator).fit(frames[library], Y)
+        np.testing.assert_allclose(model.predict_proba(frames[library]), expected, rtol=1e-9)
+        assert list(model.feature_names_in_) == list(columns)
+    formula = clone(estimator).set_params(formula="y ~ size + count").fit(pd.DataFrame(COLUMNS).assign(y=Y))
+    assert formula.score(pd.DataFrame(COLUMNS), Y) > 0.6
 
 
 def test_names_of_features_reach_the_posterior():
@@ -157,6 +177,7 @@ def test_a_data_set_is_fitted_as_it_is(estimator):
     model = clone(estimator).fit(data)
     np.testing.assert_array_equal(model.predict_proba(frame), clone(estimator).fit(frame, Y).predict_proba(frame))
     np.testing.assert_array_equal(model.predict(data), model.predict(frame))
+    np.testing.assert_array_equal(model.predict(data.X), model.predict(frame))  # without a warning of names
     with pytest.raises(DataError, match="`y` must be None where `X` is a Dataset"):
         clone(estimator).fit(data, Y)
     other = Dataset.from_frame(pd.DataFrame(NUMBERS).assign(y=Y), target="y")
@@ -175,6 +196,16 @@ def test_a_formula_at_every_estimator(estimator, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "model.nc").predict_proba(frame), model.predict_proba(frame))
     with pytest.raises(DataError, match="`formula` needs a data frame"):
         clone(model).fit(data.X, Y)
+
+
+def test_arrays_go_without_names_after_a_data_set_and_not_after_a_frame():
+    data = Dataset.from_frame(pd.DataFrame(NUMBERS).assign(y=Y), target="y")
+    model = BayesianLDA().fit(data)
+    np.testing.assert_array_equal(model.predict(data.X), model.predict(data))
+    with pytest.raises(ValueError, match="X has 1 features, but BayesianLDA is expecting 2"):
+        model.predict(data.X[:, :1])
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.fit(pd.DataFrame(NUMBERS), Y).predict(data.X)
 
 
 def test_a_formula_in_cross_validation_takes_y_beside():

@@ -1,15 +1,21 @@
 """What a scikit-learn user asks for: coefficients, decision functions, named costs, frames of intervals, RFE."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
+from scipy.special import expit, softmax
+from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.feature_selection import RFE
 from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
 
-from bayes_gda import BayesianLDA, BayesianLogisticRegression, load_example
+from bayes_gda import NIW, BayesianLDA, BayesianLogisticRegression, load_example
 from bayes_gda.errors import DataError
 
 PIMA, IRIS = load_example("pima"), load_example("iris")
@@ -84,3 +90,52 @@ def test_costs_by_name():
 def test_sparse_rows_are_refused_with_the_remedy(estimator):
     with pytest.raises(TypeError, match=r"Sparse data was passed.*toarray"):
         estimator.fit(csr_matrix(PIMA.X), LABELS)
+
+
+# ── The discriminant space of LDA ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_projection_is_that_of_scikit_learn_in_the_flat_limit():
+    """Up to the sign and scale of each axis; class shares enter by their posterior mean, (n_k + 1)/(n + K)."""
+    prior = NIW.jeffreys(IRIS.d)
+    ours = BayesianLDA(prior=prior).fit(IRIS.X, IRIS.y)
+    other = LinearDiscriminantAnalysis(priors=(np.bincount(IRIS.y) + 1) / (IRIS.n + 3)).fit(IRIS.X, IRIS.y)
+    Z, theirs = ours.transform(IRIS.X), other.transform(IRIS.X)
+    assert Z.shape == (150, 2)
+    for j in range(2):
+        assert abs(np.corrcoef(Z[:, j], theirs[:, j])[0, 1]) == pytest.approx(1, abs=1e-9)
+    within = Z - np.array([Z[IRIS.y == k].mean(axis=0) for k in range(3)])[IRIS.y]
+    np.testing.assert_allclose(within.T @ within / (within.T @ within)[0, 0], np.eye(2), atol=1e-9)
+    assert list(ours.get_feature_names_out()) == ["bayesianlda0", "bayesianlda1"]
+    table = clone(ours).set_output(transform="pandas").fit(IRIS.X, IRIS.y).transform(IRIS.X)
+    assert list(table.columns) == ["bayesianlda0", "bayesianlda1"]
+    assert make_pipeline(clone(ours), LogisticRegression()).fit(IRIS.X, IRIS.y).score(IRIS.X, IRIS.y) > 0.96
+    with pytest.raises(DataError, match="a projection needs complete rows"):
+        ours.transform(np.where(IRIS.X[0, 0] == IRIS.X, np.nan, IRIS.X))
+
+
+@pytest.mark.parametrize("data", [PIMA, IRIS], ids=["two", "three"])
+def test_coefficients_of_lda_are_those_of_scikit_learn_and_of_the_draws(data):
+    """Flat prior: scikit-learn's, but for a factor that goes to 1 with n; and the mean over draws of the posterior."""
+    model = BayesianLDA(prior=NIW.jeffreys(data.d), draws=4000).fit(data.X, data.y)
+    other = LinearDiscriminantAnalysis(solver="lsqr").fit(data.X, data.y)
+    ours, theirs = model.coef_, other.coef_
+    if data.K == 3:  # what all classes have in common is a convention
+        theirs = theirs - np.bincount(data.y) / data.n @ theirs
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=0.05, atol=0.02 * np.abs(theirs).max())
+    drawn = BayesianLDA(prior=NIW.jeffreys(data.d), inference="exact", draws=4000).fit(data.X, data.y)
+    variables = drawn.model_.draw_variables(4000, random_seed=1)
+    sampled = replace(drawn.model_, posterior=None, draws=variables)
+    drawn.model_ = sampled
+    np.testing.assert_allclose(drawn.coef_, ours, atol=0.02 * np.abs(ours).max())
+    np.testing.assert_allclose(drawn.intercept_, model.intercept_, atol=0.02 * np.abs(model.intercept_).max())
+    P = model.predict_proba(data.X)
+    a = data.X @ ours.T + model.intercept_
+    plugged = expit(a) if data.K == 2 else softmax(a, axis=1)[:, 1:]
+    assert np.abs(plugged - P[:, 1:]).max() < 0.03
+
+
+def test_feature_elimination_by_lda():
+    chosen = RFE(BayesianLDA(), n_features_to_select=3).fit(PIMA.X / PIMA.X.std(axis=0), LABELS)
+    assert "glu" in np.array(PIMA.feature_names)[chosen.support_]

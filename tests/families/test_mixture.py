@@ -282,7 +282,7 @@ def test_nuts_agrees_and_label_switching_does_not_show():
     value, error = nuts.log_evidence_, nuts.log_evidence_error_
     assert value == pytest.approx(model.log_evidence_, abs=4 * np.hypot(error, model.log_evidence_error_))
     posterior = nuts.posterior_["posterior"]
-    assert list(posterior["component"].to_numpy()) == ["0 1", "0 2", "1 1"]
+    assert list(posterior["part"].to_numpy()) == ["0 1", "0 2", "1 1"]
     place = posterior["component_mu"].to_numpy()[..., 0]
     assert (place[..., 0] < place[..., 1]).all()
 

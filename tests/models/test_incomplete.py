@@ -23,10 +23,10 @@ SHARES = Dirichlet([2.0, 0.5])
 
 
 def evaluated(model, *names):
-    """Functions of a point: the variables by name, and the sum of the potentials."""
+    """Functions of a point: the variables by name, and the log likelihood as the model sums it."""
     variables = model.compile_fn(model.replace_rvs_by_values([model[name] for name in names]), mode="FAST_COMPILE")
     potentials = model.compile_fn(
-        model.replace_rvs_by_values([model["x"], model["y"]]), mode="FAST_COMPILE", on_unused_input="ignore"
+        model.replace_rvs_by_values([*model.summed.values()]), mode="FAST_COMPILE", on_unused_input="ignore"
     )
     return variables, lambda point: float(sum(potentials(point)))
 

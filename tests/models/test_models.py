@@ -89,7 +89,7 @@ def test_density_with_the_niw_prior_is_the_textbooks(iris, shared):
     names = ["pi", "Sigma", "mu"]
     rvs = [model[name] for name in names]
     evaluate = model.compile_fn(model.replace_rvs_by_values(rvs), mode=AS_WRITTEN)
-    potentials = model.compile_fn(model.replace_rvs_by_values(model.potentials), mode=AS_WRITTEN)
+    potentials = model.compile_fn(model.replace_rvs_by_values([*model.summed.values()]), mode=AS_WRITTEN)
     mean_logp = model.compile_logp(vars=[model["mu"]], sum=False, mode=AS_WRITTEN)
     for point in random_points(model, size=3):
         pi, Sigma, mu = evaluate(point)
@@ -126,7 +126,7 @@ def test_naive_with_conjugate_prior_has_the_exact_posterior_as_density_ratio(iri
     exact = naive_posterior(moments, prior)
     model = naive.build(iris, prior)
     logp = model.compile_logp(vars=[model["mu"], model["sigma2"]], mode=AS_WRITTEN)
-    (x,) = model.replace_rvs_by_values([model["x"]])
+    (x,) = model.replace_rvs_by_values([model.summed["x"]])
     likelihood = model.compile_fn(x, inputs=model.value_vars, mode=AS_WRITTEN, on_unused_input="ignore")
     differences = []
     for point in random_points(model, size=5):

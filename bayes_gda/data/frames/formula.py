@@ -86,7 +86,7 @@ class FormulaEncoding:
 
         A missing value becomes NaN in every feature that depends on it. The levels of a formula cannot be pooled.
         """
-        if unseen != "error":
+        if unseen == "pool":  # "keep", a default, has no place for a new level either: it is an error below
             raise DataError(f"`unseen` must be 'error' with a formula; got {unseen!r}.")
         raw = parse_known(df, self.columns, missing)
         X, names, _ = _materialize(self.formula, self.columns, raw, _from_json(self.state))

@@ -201,6 +201,16 @@ class Mixed(Family):
         """The statistics of a class count as a row, whatever the rows behind them."""
         return self.data.K
 
+    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats]:
+        """Draw the parameters (size, …) from the prior: the posterior of no rows."""
+        K, none = self.data.K, np.empty(0, dtype=np.intp)
+        statistics = tuple(
+            DISTRIBUTIONS[spec.distribution].summarise(np.empty(0), none, K, None, spec.numbers)
+            for spec in self.prior.columns
+        )
+        prior = replace(self._exact, class_count=np.zeros(K), statistics=statistics)
+        return prior.draw_variables(size, random_seed=random_seed)
+
     def laplace(self) -> GaussianPosterior:
         """Return the Gaussian at the mode, in unconstrained coordinates."""
         return laplace_approximation(self.target, self.density.start)

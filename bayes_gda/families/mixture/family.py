@@ -22,7 +22,7 @@ from bayes_gda.methods.diagnostics import Diagnosis, diagnose
 from bayes_gda.methods.laplace import laplace_approximation
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.priors import NIG, NIW, Dirichlet, Seed
-from bayes_gda.priors.mixture import component_default, ordering_axes
+from bayes_gda.priors.mixture import component_default, draw_components, ordering_axes
 
 if TYPE_CHECKING:
     import pymc as pm
@@ -198,7 +198,7 @@ class Mixture(FusedFamily):
     def coords(self) -> dict[str, list[str]]:
         """Names of classes, features and components, such as `setosa 2`."""
         names = coordinates(class_names=self.data.class_names, feature_names=self.data.feature_names)
-        return names | {"component": _component_names(names["class"], self.components)}
+        return names | {"part": _component_names(names["class"], self.components)}
 
     @classmethod
     def model_coords(
@@ -207,7 +207,12 @@ class Mixture(FusedFamily):
         """Return the same for a fitted model whose data are gone."""
         assert isinstance(model, MixtureModel)
         names = coordinates(class_names=class_names, feature_names=feature_names)
-        return names | {"component": _component_names(names["class"], model.components)}
+        return names | {"part": _component_names(names["class"], model.components)}
+
+    def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats]:
+        """Draw the parameters (size, …) from the prior."""
+        how = self.components, self.axis, self.covariances
+        return draw_components(self.prior, self.alpha, *how, size, random_seed)
 
     def block(self) -> MixtureBlock:
         """Return the density of weights, centres and covariances."""
