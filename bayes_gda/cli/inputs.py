@@ -8,7 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,7 +109,7 @@ def read_data(source: str, options: TableOptions) -> Dataset:
         gaps = int(np.isnan(data.X).any(axis=1).sum())
         raise DataError(
             f"{source} has missing values in {gaps} of {data.n} rows; leave those out with --missing drop, or keep "
-            "them for lda, qda and naive with --missing keep (fit and compare)."
+            "them for lda, qda and naive with --missing keep."
         )
     return data
 
@@ -147,6 +147,29 @@ def read_new_rows(
     if not len(frame):
         raise DataError(f"{path!r} has no rows. Add some below the header.")
     return frame
+
+
+def read_test_rows(path: str, data: Dataset, options: TableOptions) -> Dataset:
+    """Read a table with classes by the encoding of `data`; a level that `data` lacks is as in `predict`, an error.
+
+    Where missing values are kept, such a level is one of them.
+    """
+    encoding = encoding_of(data)
+    target = options.target or (EXAMPLE_TARGET if options.formula is None else options.formula.split("~")[0].strip())
+    frame = read_new_rows(path, encoding, options.dialect)
+    if target not in frame.columns:
+        raise DataError(
+            f"{path!r} lacks the class column {target!r}.{columns_hint(target, frame.columns)} `--test` needs the "
+            "classes; to predict rows without, use `fit` and `predict`."
+        )
+    known = data if data.encoding is not None else replace(data, encoding=encoding)
+    unseen: Any = "keep" if options.missing == "keep" else "error"
+    asked: dict[str, Any] = {"target": target, "missing": options.missing, "unseen": unseen}
+    try:
+        return known.encode_labelled(frame, **asked)
+    except DataError as error:
+        text = str(error).replace('missing="drop"', "--missing drop").replace('missing="keep"', "--missing keep")
+        raise DataError(f"{path!r}: {text}") from error
 
 
 def _read_file(name: str, dialect: Dialect, kind: str | None = None) -> "pd.DataFrame":
@@ -209,7 +232,7 @@ def _data_of(frame: "pd.DataFrame", options: TableOptions) -> Dataset:
     except DataError as error:
         # The remedies of the library in the words of the command line.
         text = str(error).replace('missing="drop"', "--missing drop")
-        text = text.replace('missing="keep"', "--missing keep (fit and compare)")
+        text = text.replace('missing="keep"', "--missing keep")
         text = text.replace('constant="drop"', "--drop-constant").replace("`drop` names", "`--drop` names")
         raise DataError(text.replace("Drop the column.", "Drop the column: --drop COL.")) from error
 

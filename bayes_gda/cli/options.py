@@ -7,7 +7,7 @@ import typer
 
 from bayes_gda.cli.completion import complete_columns, complete_models
 from bayes_gda.errors import DataError
-from bayes_gda.missing import Complete, Training
+from bayes_gda.missing import Training
 
 
 class Inference(StrEnum):
@@ -112,10 +112,6 @@ Drop = Annotated[
         help="A column to leave out, such as an identifier. May be repeated.",
     ),
 ]
-OnMissing = Annotated[
-    Complete,
-    typer.Option("--missing", rich_help_panel=_TABLE, help="What a missing value does: stop, or drop its row."),
-]
 OnGaps = Annotated[
     Training,
     typer.Option(
@@ -158,6 +154,15 @@ TestSize = Annotated[
     str,
     typer.Option(
         "--test-size", metavar="SIZE", help="Share of the rows to hold out, between 0 and 1, or their number."
+    ),
+]
+TestFile = Annotated[
+    str | None,
+    typer.Option(
+        "--test",
+        metavar="FILE",
+        show_default=False,
+        help="A table with the columns and classes of DATA to judge the models on, in place of held-out rows.",
     ),
 ]
 CostFile = Annotated[
@@ -366,6 +371,13 @@ def read(source: str, options: Any) -> Any:
     from bayes_gda.cli.inputs import read_data
 
     return read_data(source, options)
+
+
+def read_test(source: str, data: Any, options: Any) -> Any:
+    """Read the rows to judge models on, as those of `data` were read."""
+    from bayes_gda.cli.inputs import read_test_rows
+
+    return read_test_rows(source, data, options)
 
 
 def table_options(

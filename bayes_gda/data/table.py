@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from bayes_gda.data.columns import Unseen
+
 # Up to so many rows equal ones are pooled, which takes 10 ms here and would take longer than the fit for a million.
 POOLED_ROWS = 10_000
 
@@ -276,7 +278,9 @@ class Dataset:
             raise DataError("A data set made from arrays cannot encode a table; make it with Dataset.from_frame.")
         return self.encoding.encode(df, missing=missing)
 
-    def encode_labelled(self, df: pd.DataFrame, *, target: str, missing: Literal["error", "keep"] = "error") -> Self:
+    def encode_labelled(
+        self, df: pd.DataFrame, *, target: str, missing: Training = "error", unseen: Unseen = "error"
+    ) -> Self:
         """Encode a new table with its classes, such as a test file, by this encoding and these class codes.
 
         Parameters
@@ -286,15 +290,29 @@ class Dataset:
         target
             Column that holds the classes; each must be one of `class_names`, but not all of these need have rows.
         missing
-            What a missing value does: raise ("error"), or become NaN ("keep"). A missing label is always an error.
+            What a missing value does: raise ("error"), drop its row ("drop"), or become NaN ("keep"). A missing label
+            is an error unless its row is dropped.
+        unseen
+            What a level does that these rows do not have; see `Encoding.encode`.
         """
+        if self.encoding is None:
+            raise DataError("A data set made from arrays cannot encode a table; make it with Dataset.from_frame.")
         check_target(df, target)
         check_filled(df)
-        labels = as_labels(df[target], f"Target {target!r}")
-        check_labelled(labels.missing, f"Target {target!r}", "fill in the labels, or drop these rows.")
+        what, labels = f"Target {target!r}", as_labels(df[target], f"Target {target!r}")
+        X = self.encoding.encode(df, missing="error" if missing == "error" else "keep", unseen=unseen)
+        gaps, origin = find_gaps(X, self.feature_names), None
+        keep = complete_rows(gaps, labels.missing, what, missing)
+        if keep is not None:
+            origin = Origin.of_complete(keep, gaps, labels.missing)
+            X, labels = X[keep], labels.take(keep)
+        check_labelled(labels.missing, what, "fill in the labels, or drop these rows.")
         codes = labels.code_known(self.class_names, f"target {target!r}", "class")
-        X = self.encode(df, missing=missing)
-        return type(self)(X, codes, self.feature_names, self.class_names, self.encoding)
+        return type(self)(X, codes, self.feature_names, self.class_names, self.encoding, origin=origin)
+
+    def complete(self) -> Self:
+        """Return the rows without missing values."""
+        return self.subset(~np.isnan(self.X).any(axis=1)) if self.has_missing else self
 
     def subset(self, rows: ArrayLike) -> Self:
         """Take some rows; the classes stay, even one that loses all its rows.

@@ -54,6 +54,29 @@ class Effect:
         return np.moveaxis(np.quantile(self.draws, [(1 - prob) / 2, (1 + prob) / 2], axis=0), 0, -1)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PartialEffect:
+    """The average probability of a class over rows, as a function of one feature that is set to the same value in all.
+
+    Parameters
+    ----------
+    model, feature, class_name
+        Of what.
+    x, mean
+        (G,) values of the feature, and the average probability there.
+    lower, upper
+        (G,) ends of the interval of that average; None for models that were not chosen.
+    """
+
+    model: str
+    feature: str
+    class_name: str
+    x: Floats
+    mean: Floats
+    lower: Floats | None = None
+    upper: Floats | None = None
+
+
 def average_prediction(
     model: FittedModel, variables: Mapping[str, Floats], X: Floats, groups: NDArray[np.intp] | None = None
 ) -> Effect:

@@ -277,8 +277,8 @@ def test_compare_in_words(folder):
 def test_report_hands_everything_on_and_strict_fails_on_red(folder, tmp_path, monkeypatch):
     seen = {}
 
-    def pretend(data, out, *, settings):
-        seen.update(data=data, out=out, settings=settings)
+    def pretend(data, out, *, settings, test):
+        seen.update(data=data, out=out, settings=settings, test=test)
         settings.progress("fit lda", 0.5)
         lines = (
             SimpleNamespace(topic="Which model?", light="green", sentence="It is lda.", step="Use it.", call=""),
@@ -315,6 +315,38 @@ def test_report_hands_everything_on_and_strict_fails_on_red(folder, tmp_path, mo
 
 
 @pytest.mark.slow
+def test_test_rows_are_read_as_the_training_rows_were(tmp_path, monkeypatch):
+    seen = {}
+
+    def pretend(data, out, *, settings, test):
+        seen.update(data=data, settings=settings, test=test)
+        return SimpleNamespace(conclusions=(), light="green", folder=out, page=out / "index.html")
+
+    monkeypatch.setattr(reports, "write_report", pretend)
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("x,island,id,y\n1,a,1,no\n2,b,2,no\n3,a,3,yes\n4,b,4,yes\n5,a,5,yes\n")
+    # Columns in another order, one class only, a gap in the second row.
+    test.write_text("y,island,x\nyes,b,7\nyes,a,\nyes,a,9\n")
+    told = ["report", train, "-t", "y", "--drop", "id", "--test", test, "-o", tmp_path / "r"]
+    assert "has no value" in run(*told, code=2).stderr or "missing" in run(*told, code=2).stderr
+    run(*told, "--missing", "drop")
+    np.testing.assert_array_equal(seen["test"].X, seen["data"].encode(pd.read_csv(test).iloc[[0, 2]]))
+    np.testing.assert_array_equal(seen["test"].y, [1, 1])
+    np.testing.assert_array_equal(seen["test"].row_numbers, [1, 3])
+    assert seen["settings"].test_name == str(test)
+    run(*told, "--missing", "keep")
+    assert np.isnan(seen["test"].X).sum() == 1
+    # A level that was never seen is refused as by predict, or is a missing value where these are kept.
+    test.write_text("y,island,x\nyes,c,7\nno,a,8\n")
+    assert "'c'" in run(*told, code=2).stderr
+    run(*told, "--missing", "keep")
+    assert np.isnan(seen["test"].X[0]).any()
+    test.write_text("island,x\nb,7\n")
+    assert "lacks the class column 'y'" in run(*told, code=2).stderr
+    test.write_text("y,island,x\nmaybe,a,7\n")
+    assert "maybe" in run(*told, code=2).stderr
+
+
 def test_a_real_report(tmp_path):
     found = run_json("report", "example:iris", "--quick", "--models", "lda", "-o", tmp_path / "r")
     assert (tmp_path / "r" / "index.html").is_file()

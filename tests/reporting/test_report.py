@@ -20,7 +20,7 @@ from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, StoreError
-from bayes_gda.estimators import BayesianRDA
+from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianRDA
 from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
 from bayes_gda.prediction.decisions import decide
 from bayes_gda.priors import NIW
@@ -147,6 +147,47 @@ def test_dropped_rows_are_told_and_rows_are_numbered_as_in_the_table(tmp_path):
     numbers = found.analysis.row_numbers
     np.testing.assert_array_equal(X[numbers - 1], found.analysis.test.X)
     assert {x["row"] for x in found.numbers["predictions"]["uncertain"]} <= set(numbers.tolist())
+
+
+def test_rows_with_missing_values_are_kept_and_the_page_says_what_each_model_did(tmp_path):
+    iris = load_example("iris")
+    X = iris.X.copy()
+    X[::10, 1] = np.nan
+    kept = Dataset.from_arrays(X, iris.y, missing="keep")
+    settings = ReportSettings(quick=True, draws=250, models=("lda", "naive"))
+    found = write_report(kept, tmp_path / "out", settings=settings)
+    told, analysis = found.numbers["data"], found.analysis
+    assert (told["missing"], told["dropped"], told["rows"]) == (15, 0, 150)
+    assert told["gaps"]["train"] + told["gaps"]["test"] == 15
+    assert [line["model"] for line in told["gaps"]["models"]] == ["lda", "naive"]
+    assert found.numbers["incomplete"] == found.numbers["figures_left_out"] == found.numbers["failed"] == []
+    own = BayesianNaiveGaussian().fit(analysis.train.X, analysis.train.y)
+    [line] = [x for x in found.numbers["comparison"]["held_out"] if x["model"] == "naive"]
+    truth = own.predict_log_proba(analysis.test.X)[np.arange(analysis.test.n), analysis.test.y].mean()
+    assert line["log_score"] == pytest.approx(truth, rel=1e-9)
+    with pytest.raises(DataError, match="take the missing values of these rows, as lda, qda, naive"):
+        write_report(kept, tmp_path / "b", settings=replace(settings, models=("lda", "softmax")))
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_given_test_rows_are_those_that_are_scored(tmp_path):
+    iris = load_example("iris")
+    train, test = iris.split(0.4, 3)
+    both = Dataset(
+        np.vstack([test.X, train.X[:2]]), np.append(test.y, train.y[:2]), iris.feature_names, iris.class_names
+    )
+    settings = ReportSettings(quick=True, draws=100, models=("lda",), data_name="a.csv", target="y", test_name="b.csv")
+    found = write_report(train, tmp_path / "out", settings=settings, test=both)
+    told = found.numbers["data"]
+    assert (told["train_rows"], told["test_rows"], told["test_given"], told["test_source"]) == (90, 62, True, "b.csv")
+    assert told["test_repeated"] == 2 + sum((x == train.X).all(axis=1).any() for x in test.X)
+    assert found.numbers["performance"]["repeated"]["rows"] == 90
+    assert found.numbers["reproduce"]["command"].startswith("bayes-gda report a.csv --target y --test b.csv --seed 0")
+    assert "write_report(data, out, test=test, settings=" in found.numbers["reproduce"]["python"]
+    assert "<code>b.csv</code>: all" in found.page.read_text(encoding="utf-8")
+    own = BayesianLDA().fit(train.X, train.y)
+    truth = own.predict_log_proba(both.X)[np.arange(both.n), both.y].mean()
+    assert found.numbers["comparison"]["held_out"][0]["log_score"] == pytest.approx(truth, rel=1e-9)
 
 
 @pytest.mark.usefixtures("one_figure")

@@ -8,9 +8,9 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.reporting.report import Report, ReportSettings, write_report
 
 
-def write(data: Dataset, folder: Path, settings: dict[str, Any]) -> Report:
+def write(data: Dataset, folder: Path, settings: dict[str, Any], test: Dataset | None = None) -> Report:
     """Write the report on a data set; `settings` are those of `ReportSettings`."""
-    return write_report(data, folder, settings=ReportSettings(**settings))
+    return write_report(data, folder, settings=ReportSettings(**settings), test=test)
 
 
 def as_json(report: Report) -> dict[str, Any]:

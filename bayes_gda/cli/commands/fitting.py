@@ -23,13 +23,14 @@ def report(
         typer.Option("--out", "-o", metavar="DIR", show_default="reports/NAME", help="The folder of the report."),
     ] = None,
     test_size: o.TestSize = "0.3",
+    test: o.TestFile = None,
     cost: o.CostFile = None,
     quick: Annotated[bool, typer.Option("--quick", help="No MCMC: exact and Laplace only, in seconds.")] = False,
     strict: Annotated[bool, typer.Option("--strict", help="Leave with exit code 1 if any light is red.")] = False,
     json: o.Json = False,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnMissing = "error",
+    missing: o.OnGaps = "error",
     formula: o.Formula = None,
     drop_constant: o.DropConstant = False,
     format: o.FormatOption = None,
@@ -50,6 +51,7 @@ def report(
     text = sep, decimal, encoding
     options = o.table_options(target, categorical, drop, missing, formula, drop_constant, text, format)
     rows, costs = o.read(data, options), None
+    tested = None if test is None else o.read_test(test, rows, options)
     if cost is not None:
         costs = o.costs(cost, rows.class_names)
     from bayes_gda.cli.actions import reports
@@ -60,6 +62,7 @@ def report(
         "costs": None if costs is None else costs.matrix,
         "action_names": None if costs is None else costs.actions,
         "cost_file": cost,
+        "test_name": test,
         "quick": quick,
         "sampler": sampler.value,
         "draws": draws,
@@ -71,7 +74,7 @@ def report(
         "table_options": options.words(),
     }
     with outputs.progress("Report") as advance:
-        made = reports.write(rows, folder, {**settings, "progress": advance})
+        made = reports.write(rows, folder, {**settings, "progress": advance}, tested)
     if json:
         outputs.write_json(reports.as_json(made))
     elif loudness() > QUIET:

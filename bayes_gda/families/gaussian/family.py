@@ -281,11 +281,22 @@ class Gaussian(Family):
         assert model.draws is not None
         return self.bridge_evidence(self.density.coordinates(model.draws), chains)
 
+    def prior_and_likelihood(self, variables: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return log prior and log likelihood (S,) of draws; of rows with gaps that of what is observed."""
+        if self.moments is not None:
+            return super().prior_and_likelihood(variables)
+        none = Moments.from_arrays(np.zeros((self.data.K, self.data.d)), np.arange(self.data.K), self.data.K)
+        parts = gaussian_density(none, self.prior, self.alpha, self.covariance).log_prior(variables)
+        rows = self.from_variables(variables).log_likelihood(variables, self.data.X, self.data.y)
+        return np.asarray(sum(parts.values())), self._weighted(rows)
+
     def assumptions(self, gaussian: GaussianPosterior | None, random_seed: int) -> Assumptions:
         """Check whether the classes are Gaussian and shaped as the model says, on complete rows without weights."""
         rows = self.rows
-        if not rows.n or has_gaps(rows.X) or rows.weight is not None:
+        whole = ~np.isnan(rows.X).any(axis=1)
+        if not whole.any() or rows.weight is not None:
             return Assumptions()
+        rows = rows if whole.all() else rows.subset(whole)
         shared, diagonal = self.covariance == "shared", self.covariance == "diagonal"
         return gaussian_assumptions(rows, shared=shared, diagonal=diagonal, random_seed=random_seed)
 

@@ -23,10 +23,12 @@ from bayes_gda.evaluation.scorecard import Scorecard, compare_models
 from bayes_gda.evaluation.sensitivity import Sensitivity
 from bayes_gda.methods.ladder import fit_every
 from bayes_gda.prediction.decisions import Decisions
+from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting.analysis.detail import PROB, Detail, look_closer, numbered
-from bayes_gda.reporting.analysis.effects import Effects, effects
+from bayes_gda.reporting.analysis.effects import Effects, effects, partial_effects
 from bayes_gda.reporting.analysis.placement import Placement, place
 from bayes_gda.reporting.analysis.quality import inspect_table
+from bayes_gda.reporting.analysis.repeated import Repeated, cross_validate
 from bayes_gda.reporting.analysis.settings import Clock, ReportSettings, split
 from bayes_gda.reporting.analysis.soundness import Remark, remarks
 
@@ -57,8 +59,10 @@ class Analysis:
         Prior sensitivity of each model's parameters.
     detail
         The chosen model in detail.
-    effects
-        What the features do in the chosen model.
+    effects, curves
+        What the features do in the chosen model; partial effects of the strongest ones.
+    repeated
+        Repeated cross-validation of all models on the rows that may be learnt from.
     remarks
         What deserves a look in the data, in words.
     clock
@@ -82,6 +86,8 @@ class Analysis:
     sensitivities: dict[str, Sensitivity]
     detail: Detail
     effects: Effects
+    curves: tuple[PartialEffect, ...]
+    repeated: Repeated
     remarks: tuple[Remark, ...]
     clock: Clock
 
@@ -120,9 +126,10 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     costs = settings.cost_matrix(data.K)[:, order]
     if len(costs) == data.K and settings.action_names is None:
         costs = costs[order]  # an action for each class
-    families, ladder = settings.families(data.K, data.encoding), settings.ladder()
+    gaps = data.has_missing or held.has_missing
+    families, ladder = settings.families(data, gaps=gaps), settings.ladder()
     each = dict.fromkeys(("fit", "evaluate", "weigh", *(() if settings.quick else ("sample",))), len(families))
-    clock = Clock(settings.progress, each | dict.fromkeys(("compare", "detail", "draw", "write"), 1))
+    clock = Clock(settings.progress, each | dict.fromkeys(("compare", "detail", "cross-validate", "draw", "write"), 1))
     models: dict[str, Scorecard] = {}
     decided: dict[str, Decisions] = {}
     failed: dict[str, str] = {}
@@ -132,7 +139,9 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         name = kind.name
         try:
             family = kind.bind(kind.prepare(train, ladder.inference))
-            fitted = fit_every(family, ladder, sampling=not settings.quick, stage=clock.of(name))
+            # Rows with gaps are sampled by data augmentation where there is no closed form: quick, and all there is.
+            sampling = not settings.quick or (gaps and not family.has_mode and family.exact() is None)
+            fitted = fit_every(family, ladder, sampling=sampling, stage=clock.of(name))
         except ConvergenceError as error:
             failed[name] = str(error)
             continue
@@ -150,7 +159,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     if not models:
         raise ConvergenceError("No model could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     with clock.stage("compare models"):
-        average = settings.average(data.K)
+        average = settings.average(data.K, gaps=gaps)
         placement = None if average is None else place(average, train, held)
         comparison = compare_models(models, continuum=None if placement is None else placement.continuum)
         best = _chosen(comparison, models)
@@ -160,6 +169,10 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         if detail.sensitivity is not None and best in sensitivities:
             detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], shown))
         baseline = _baseline(models[best], train, held)
+        strongest = effects(models[best], PROB)
+        curves = partial_effects(models, best, strongest.average, PROB)
+    with clock.stage("cross-validate"):
+        repeated = cross_validate(models, data, quick=settings.quick)
     return Analysis(
         data,
         train,
@@ -177,7 +190,9 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         costs,
         sensitivities,
         detail,
-        effects(models[best], PROB),
+        strongest,
+        tuple(curves),
+        repeated,
         tuple(remarks(inspect_table(data), data)),
         clock,
     )

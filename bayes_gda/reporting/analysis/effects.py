@@ -1,11 +1,13 @@
 """What the features do: average effects on the probabilities, and log odds per feature where they are linear.
 
     average effect of a feature     mean over rows of p(y=k | x', θ) − p(y=k | x, θ), over the posterior of θ
+    partial effect of a feature     mean over rows of p(y=k | x with x_j = v, θ), as a function of v
     odds ratio of a feature         exp(β_kj), where log p(y=k | x, θ) − log p(y=1 | x, θ) = β_k0 + Σ_j β_kj x_j
 
-x' and x differ in one feature: by one standard deviation about its value, or in its two values, or a level of a
-category against the first one. Log odds that are linear in the features, which regressions and LDA have, are found by
-interpolation from draws and checked at other points: a model need not know of it.
+Rows are training rows without missing values. x' and x differ in one feature: by one standard deviation about its
+value, or in its two values, or a level of a category against the first one. Log odds that are linear in the features,
+which regressions and LDA have, are found by interpolation from draws and checked at other points: a model need not know
+of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,7 +22,7 @@ from bayes_gda.data.columns import Encoding
 from bayes_gda.data.groups import Group, groups_of
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.scorecard import Scorecard
-from bayes_gda.prediction.effects import average_comparison
+from bayes_gda.prediction.effects import PartialEffect, average_comparison, average_prediction
 from bayes_gda.prediction.fitted import FittedModel
 from bayes_gda.reporting.analysis.words import significant
 
@@ -37,6 +39,12 @@ TESTED, FAR, CLOSE = 6, 2.0, 1e-6
 # Standard deviations beyond which an odds ratio per 1 has too many nines or zeros to be read (income, in dollars).
 SMALL_SD, LARGE_SD = 0.05, 1000.0
 SEED = 0
+# Partial effects: features that are shown, points of a curve, rows that are averaged over, draws of the band.
+CURVES, POINTS, CURVE_ROWS, CURVE_DRAWS = 6, 15, 60, 200
+# Of many classes those with the most rows.
+CURVE_CLASSES = 5
+# Curves run between these quantiles: beyond them there are few rows to say anything.
+ENDS = (0.02, 0.98)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,11 +74,57 @@ class Effects:
     left_out: int = 0
 
 
+def partial_effects(
+    models: Mapping[str, Scorecard], best: str, average: "pd.DataFrame", prob: float
+) -> list[PartialEffect]:
+    """Return the partial effects of the features that move the probabilities most.
+
+    Parameters
+    ----------
+    models, best
+        The models, and the chosen one, whose curves have a band. Of two classes every model has its curve; of more the
+        chosen one has a curve for each class.
+    average
+        Its average effects, by which the features are chosen.
+    prob
+        Posterior probability of a band.
+    """
+    train = models[best].train.complete()
+    strength = average.assign(size=average["estimate"].abs()).groupby("feature", sort=False)["size"].max()
+    dummies = _dummies(train)
+    order = [
+        train.feature_names.index(str(name)) for name in strength.sort_values(ascending=False, kind="stable").index
+    ]
+    curved = [j for j in order if j not in dummies and len(np.unique(train.X[:, j])) > 2][:CURVES]
+    rows = np.linspace(0, train.n - 1, min(train.n, CURVE_ROWS)).round().astype(np.intp)
+    classes = [1] if train.K == 2 else sorted(np.argsort(-train.class_counts, kind="stable")[:CURVE_CLASSES].tolist())
+    out = []
+    for j in curved:
+        low, high = np.quantile(train.X[:, j], ENDS)
+        x = np.linspace(float(low), float(high), POINTS)
+        X, groups = np.tile(train.X[rows], (POINTS, 1)), np.repeat(np.arange(POINTS), len(rows))
+        X[:, j] = x[groups]
+        for name, card in models.items():
+            if name != best and train.K > 2:
+                continue
+            banded = name == best or card.model.averages_draws
+            if banded:
+                variables = card.model.draw_variables(CURVE_DRAWS, random_seed=SEED)
+                averages = average_prediction(card.model, variables, X, groups)
+                mean, ends = averages.estimate, averages.interval(prob)
+            else:
+                mean = np.exp(card.model.log_probabilities(X)).reshape(POINTS, len(rows), -1).mean(axis=1)
+            for k in classes:
+                band = (ends[:, k, 0], ends[:, k, 1]) if name == best else (None, None)
+                out.append(PartialEffect(name, train.feature_names[j], str(train.class_names[k]), x, mean[:, k], *band))
+    return out
+
+
 def effects(card: Scorecard, prob: float) -> Effects:
     """Return the effects of a model's features, on its training rows."""
     import pandas as pd
 
-    train, model = card.train, card.model
+    train, model = card.train.complete(), card.model
     variables = model.draw_variables(LINEAR_DRAWS, random_seed=SEED)
     beta = linear_log_odds(model, train, variables)
     if beta is None:

@@ -42,11 +42,12 @@ def contributions(card: Scorecard, rows: NDArray[np.intp]) -> Floats | None:
     own = card.log_probabilities[rows]
     top, at = own.argmax(axis=1), np.arange(len(rows))
     values = np.empty((len(rows), d))
-    mean = card.train.X.mean(axis=0)
+    mean = np.nanmean(card.train.X, axis=0)
     for j in range(d):
         moved = X.copy()
         moved[:, j] = mean[j]
         values[:, j] = _log_odds(own)[at, top] - _log_odds(model.log_probabilities(moved))[at, top]
+    values[np.isnan(X)] = 0.0  # a value that is missing moves nothing
     return values
 
 
@@ -100,7 +101,7 @@ def as_polynomial(model: FittedModel, train: Dataset) -> Polynomial | None:
     if size < FEWEST_DRAWS:
         return None
     variables = _thinned(model, size)
-    mean, sd = train.X.mean(axis=0), train.X.std(axis=0)
+    mean, sd = np.nanmean(train.X, axis=0), np.nanstd(train.X, axis=0)
     if not (sd > 0).all():
         return None
     rng = np.random.default_rng(SEED)

@@ -189,5 +189,6 @@ def calibrated(
         )
         call = f"sklearn.model_selection.cross_val_predict({estimator}(), X, y, cv=10, method='predict_proba')"
         return Conclusion(topic, "amber", sentence, step, call)
-    call = settings.command("report", "--test-size", str(wanted))
+    held = ["--test-size", str(wanted)] if settings.test_name is None else ["--test", settings.test_name]
+    call = settings.command("report", *held)
     return Conclusion(topic, "amber", sentence, f"{needed}: hold out more.", call)

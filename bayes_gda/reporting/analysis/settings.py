@@ -58,8 +58,9 @@ class ReportSettings:
     data_name, target
         What the data and their class column are called on the command line, so that the report can name the exact
         command; None if the report was asked for in Python.
-    table_options, cost_file
-        Further words of the command line that say how the table is read, such as `("--drop", "id")`; the cost file.
+    table_options, cost_file, test_name
+        Further words of the command line that say how the table is read, such as `("--drop", "id")`; the cost file; the
+        file of the test rows.
     """
 
     models: Sequence[str] | None = None
@@ -77,6 +78,7 @@ class ReportSettings:
     target: str | None = None
     table_options: Sequence[str] = ()
     cost_file: str | None = None
+    test_name: str | None = None
 
     def __post_init__(self) -> None:
         if self.models is not None:
@@ -100,19 +102,40 @@ class ReportSettings:
         """Draws altogether."""
         return self.draws * self.chains
 
-    def families(self, K: int, encoding: object = None) -> tuple[type[Family], ...]:
-        """Return the models to fit to K classes of a table with such columns, those that average over others aside."""
+    def families(self, data: Dataset, *, gaps: bool = False) -> tuple[type[Family], ...]:
+        """Return the models to fit to data, those that average over others aside.
+
+        Parameters
+        ----------
+        data
+            What they are fitted to.
+        gaps
+            Whether rows have missing values, which some models do not take: these are left out, or refused if they
+            were asked for.
+        """
         if self.models is None:
-            asked = default_families(K, encoding=encoding)
+            asked = default_families(data.K, gaps=gaps, encoding=data.encoding)
         else:
             asked = tuple(get_family(name) for name in self.models)
             for family in asked:
-                family.check(K)
+                family.check(data.K)
+                if gaps and not family.takes_gaps:
+                    takers = ", ".join(name for name in family_names() if get_family(name).takes_gaps)
+                    raise DataError(
+                        f"`models` must take the missing values of these rows, as {takers} do; got {family.name}. "
+                        "Leave it out, or load the data with missing='drop'."
+                    )
         return tuple(family for family in asked if not family.averages)
 
-    def average(self, K: int) -> type[Family] | None:
+    def left_out(self, data: Dataset) -> tuple[str, ...]:
+        """Return the names of models that are not fitted to rows with missing values, though they apply otherwise."""
+        if self.models is not None:
+            return ()
+        return tuple(f.name for f in default_families(data.K, encoding=data.encoding) if not f.takes_gaps)
+
+    def average(self, K: int, *, gaps: bool = False) -> type[Family] | None:
         """Return the model that averages over others, to say where the data sit; None if it was not asked for."""
-        asked = default_families(K) if self.models is None else [get_family(name) for name in self.models]
+        asked = default_families(K, gaps=gaps) if self.models is None else [get_family(name) for name in self.models]
         return next((family for family in asked if family.averages), None)
 
     def ladder(self) -> Settings:
@@ -192,7 +215,8 @@ class ReportSettings:
             options += ["--tolerance", f"{self.tolerance:g}"]
         if self.costs is not None:
             options += ["--cost", self.cost_file or "COSTS"]
-        return self.command("report", "--test-size", f"{self.test_size:g}", "--seed", str(self.random_seed), *options)
+        held = ["--test-size", f"{self.test_size:g}"] if self.test_name is None else ["--test", self.test_name]
+        return self.command("report", *held, "--seed", str(self.random_seed), *options)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,14 +265,12 @@ def _refuse_names(data: Dataset) -> None:
 
 
 def split(data: Dataset, test: Dataset | None, settings: ReportSettings) -> tuple[Dataset, Dataset, NDArray[np.intp]]:
-    """Return training rows and held-out rows, complete and of the same columns and classes; the latter's numbers."""
-    data.require_complete("The report")
+    """Return training rows and held-out rows, of the same columns and classes; the latter's numbers."""
     data.require_rows(2, "The report")
     _refuse_names(data)
     if test is None:
         held = draw_test_rows(data.y, data.class_names, settings.test_size, settings.random_seed)
         return data.subset(~held), data.subset(held), np.flatnonzero(held)
-    test.require_complete("The report")
     if test.feature_names != data.feature_names or test.class_names != data.class_names:
         raise DataError(
             "`test` must have the features and classes of `data`. Make it with data.encode_labelled(frame)."

@@ -348,13 +348,15 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
     )
     if settings.models is not None:
         options.insert(0, f"models={tuple(settings.models)!r}")
-    options += [f"test_size={settings.test_size!r}", f"random_seed={settings.random_seed}"]
+    given = analysis.data.n == analysis.train.n
+    options += [*([] if given else [f"test_size={settings.test_size!r}"]), f"random_seed={settings.random_seed}"]
     if settings.tolerance != TOLERANCE:
         options.append(f"tolerance={settings.tolerance!r}")
     if settings.costs is not None:
         options.append(f"costs={np.asarray(settings.costs).tolist()!r}")
     if settings.action_names is not None:
         options.append(f"action_names={list(settings.action_names)!r}")
+    rows = "test=test, " if given else ""
     packages = [
         {"package": "bayes_gda", "version": __version__},
         {"package": "Python", "version": platform.python_version()},
@@ -364,7 +366,7 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
     ]
     return {
         "command": settings.own_command(),
-        "python": f"write_report(data, out, settings=ReportSettings({', '.join(options)}))",
+        "python": f"write_report(data, out, {rows}settings=ReportSettings({', '.join(options)}))",
         "python_data": settings.python_data(),
         "seed": settings.random_seed,
         "tolerance": settings.tolerance,

@@ -51,13 +51,19 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     """Plan the figures of a report; each is drawn when its turn comes, by whichever process takes it."""
     chosen, detail, test = analysis.chosen, analysis.detail, analysis.test
     if analysis.train.d > 1:
-        yield Figure("projection", "data", "The training rows", partial(plots.plot_projection, analysis.train))
+        yield Figure(
+            "projection", "data", "The training rows", partial(plots.plot_projection, analysis.train.complete())
+        )
     yield from _performance(analysis)
+    if analysis.curves:
+        curves = partial(plots.plot_effects, analysis.curves, chosen.name, PROB)
+        yield Figure("effects", "effects", "Partial effects of the strongest features", curves)
     yield from _densities(analysis)
     if chosen.fitted.tree is not None:
         tree, name = chosen.fitted.tree, chosen.name
         yield Figure("traces", "sampling", f"Traces and ranks of {name}", partial(plots.plot_traces, tree))
-        yield Figure("energy", "sampling", f"Energy of {name}", partial(plots.plot_energy, tree))
+        if "sample_stats" in tree.children:  # data augmentation has none
+            yield Figure("energy", "sampling", f"Energy of {name}", partial(plots.plot_energy, tree))
         yield Figure("ess", "sampling", f"Effective draws of {name}", partial(plots.plot_ess, tree))
     for name, model in analysis.models.items():
         if len(model.trees) > 1:
@@ -141,7 +147,7 @@ def _densities(analysis: Analysis) -> Iterator[Figure]:
         card = analysis.models[name]
         classes = card.fitted.family.mean_gaussians(draws_of(card.trees[card.method]))
         if classes is not None:
-            plot = partial(plots.plot_densities, classes, analysis.train)
+            plot = partial(plots.plot_densities, classes, analysis.train.complete())
             yield Figure("densities", "models", f"Posterior means of {name}", plot)
             return
 
@@ -159,8 +165,9 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
     plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, **words)
     yield Figure("intervals", "predictions", "Probabilities with their intervals", plot)
     # The plane of the training rows: a class may be without held-out rows.
-    plane = default_plane(analysis.train) if analysis.train.d > 1 else None
-    regions = partial(plots.plot_regions, _function(analysis), test, plane=plane, model=chosen.name)
+    plane = default_plane(analysis.train.complete()) if analysis.train.d > 1 else None
+    shown = test.complete()
+    regions = partial(plots.plot_regions, _function(analysis), shown, plane=plane, model=chosen.name)
     yield Figure("regions", "predictions", "Regions of decision", regions)
     separation = partial(plots.plot_separation, P, test.y, class_names=names)
     yield Figure("separation", "predictions", "Separation", separation)

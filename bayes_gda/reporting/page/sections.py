@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import Origin
 from bayes_gda.evaluation.calibration import brier_rows
+from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting.analysis.analysis import Analysis, class_shares
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.analysis.explore import MOST_ROWS, Polynomial, as_polynomial, contributions
@@ -44,10 +46,10 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
     features = [
         {
             "feature": name,
-            "mean": train.X[:, j].mean(),
-            "sd": train.X[:, j].std(ddof=1),
-            "least": train.X[:, j].min(),
-            "most": train.X[:, j].max(),
+            "mean": np.nanmean(train.X[:, j]),
+            "sd": np.nanstd(train.X[:, j], ddof=1),
+            "least": np.nanmin(train.X[:, j]),
+            "most": np.nanmax(train.X[:, j]),
         }
         for j, name in enumerate(train.feature_names)
     ]
@@ -58,7 +60,10 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
         "findings": [{"light": r.light, "sentence": r.sentence, "step": r.step} for r in analysis.remarks],
         "table_rows": given.n if origin is None else origin.total,
         "dropped": 0 if origin is None else origin.total - given.n,
-        "missing_columns": [] if origin is None else _missing(_gaps(origin, analysis.settings.target)),
+        "missing_columns": _missing(
+            _gap_counts(given) if origin is None else _gaps(origin, analysis.settings.target)
+        ),
+        "gaps": _incomplete(analysis),
         "rows": train.n + test.n,
         "features_count": given.d,
         "classes_count": given.K,
@@ -66,6 +71,9 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
         "train_rows": train.n,
         "test_rows": test.n,
         "test_given": given.n == train.n,
+        "test_source": analysis.settings.test_name,
+        "test_dropped": 0 if test.origin is None or given.n != train.n else test.origin.total - test.n,
+        "test_repeated": _repeated_rows(train, test) if given.n == train.n else 0,
         "test_size": analysis.settings.test_size,
         "seed": analysis.settings.random_seed,
         "balance": balance[:CLASSES],
@@ -84,6 +92,32 @@ def _gaps(origin: Origin, target: str | None) -> dict[str, int]:
 def _missing(counts: Mapping[str, int]) -> list[dict[str, Any]]:
     order = sorted(counts, key=lambda name: -counts[name])
     return [{"column": name, "missing": counts[name]} for name in order[:FEATURES]]
+
+
+def _gap_counts(data: Dataset) -> dict[str, int]:
+    counts = np.isnan(data.X).sum(axis=0)
+    return {name: int(count) for name, count in zip(data.feature_names, counts, strict=True) if count}
+
+
+def _incomplete(analysis: Analysis) -> dict[str, Any] | None:
+    """Return how many rows are incomplete, and what each model did with them; None if all are complete."""
+    counts = {
+        name: int(np.isnan(part.X).any(axis=1).sum())
+        for name, part in (("train", analysis.train), ("test", analysis.test))
+    }
+    if not any(counts.values()):
+        return None
+    used = "learns from all training rows and predicts all held-out rows: missing values are integrated out"
+    not_fitted = "is not fitted: it needs complete rows"
+    lines = [{"model": name, "use": used} for name in analysis.models]
+    lines += [{"model": name, "use": not_fitted} for name in analysis.settings.left_out(analysis.data)]
+    return counts | {"models": lines}
+
+
+def _repeated_rows(train: Dataset, test: Dataset) -> int:
+    """Return how many test rows also stand among the training rows, with the same class."""
+    known = {row.tobytes() for row in np.column_stack([train.X, train.y])}
+    return sum(row.tobytes() in known for row in np.column_stack([test.X, test.y]))
 
 
 def performance_section(analysis: Analysis) -> dict[str, Any]:
@@ -112,6 +146,21 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
         "baseline_brier": brier_rows(shares, analysis.test.y).mean(),
         "gain": gain,
         "gain_se": gain_se,
+        "repeated": _repeated(analysis),
+    }
+
+
+def _repeated(analysis: Analysis) -> dict[str, Any]:
+    """Return the cross-validation of all models, or that there is none."""
+    repeated = analysis.repeated
+    table = [] if repeated.table is None else records(repeated.table, "model")
+    return {
+        "folds": repeated.folds,
+        "repeats": repeated.repeats,
+        "rows": repeated.rows,
+        "seconds": repeated.seconds,
+        "models": [line | {"method": repeated.methods[line["model"]]} for line in table],
+        "left_out": [{"model": name, "reason": reason} for name, reason in repeated.left_out.items()],
     }
 
 
@@ -131,9 +180,16 @@ def effects_section(analysis: Analysis) -> dict[str, Any]:
         else [line | _absent(line) for line in shown.drop(columns="size").to_dict("records")],
         "odds_left_out": 0 if odds is None or shown is None else len(odds) - len(shown),
         "linear": odds is not None,
+        "curves": [_curve(curve) for curve in analysis.curves],
         "reference": effects.reference,
         "prob": effects.prob,
     }
+
+
+def _curve(curve: PartialEffect) -> dict[str, Any]:
+    ends = {name: None if x is None else _rounded(x) for name, x in (("lower", curve.lower), ("upper", curve.upper))}
+    what = {"model": curve.model, "feature": curve.feature, "class": curve.class_name}
+    return what | {"x": _rounded(curve.x), "mean": _rounded(curve.mean)} | ends
 
 
 def _absent(line: Mapping[Any, Any]) -> dict[str, Any]:

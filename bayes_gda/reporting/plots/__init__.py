@@ -4,7 +4,7 @@ regions        plot_regions, plot_densities, plot_projection
 plane          Plane, feature_plane, discriminant_plane
 posteriors     plot_marginals, plot_forest, plot_pair
 sampling       plot_traces, plot_energy, plot_ess
-predictions    plot_predictions, plot_intervals, plot_separation
+predictions    plot_predictions, plot_intervals, plot_separation, plot_effects
 calibration    plot_reliability, plot_thresholds, plot_costs, plot_decisions
 comparison     plot_pareto_k, plot_models, plot_sensitivity, plot_power_scaling
 continuum      plot_continuum
@@ -21,7 +21,7 @@ from bayes_gda.reporting.plots.continuum import plot_continuum
 from bayes_gda.reporting.plots.performance import plot_confusion, plot_curves
 from bayes_gda.reporting.plots.plane import Plane, discriminant_plane, feature_plane
 from bayes_gda.reporting.plots.posteriors import plot_forest, plot_marginals, plot_pair
-from bayes_gda.reporting.plots.predictions import plot_intervals, plot_predictions, plot_separation
+from bayes_gda.reporting.plots.predictions import plot_effects, plot_intervals, plot_predictions, plot_separation
 from bayes_gda.reporting.plots.regions import plot_densities, plot_projection, plot_regions
 from bayes_gda.reporting.plots.sampling import plot_energy, plot_ess, plot_traces
 from bayes_gda.reporting.plots.style import Plot, save
@@ -38,6 +38,7 @@ __all__ = [
     "plot_decisions",
     "plot_densities",
     "plot_distances",
+    "plot_effects",
     "plot_energy",
     "plot_ess",
     "plot_forest",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.reliability import check_forecasts, check_probabilities
+from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting.plots.posteriors import best_method
 from bayes_gda.reporting.plots.style import (
     BLACK,
@@ -299,3 +300,62 @@ def _roc_area(p: Floats, is_class: Any) -> float:
     if not n1 or not n0:
         return float("nan")
     return float((rankdata(p)[is_class].sum() - n1 * (n1 + 1) / 2) / (n0 * n1))
+
+
+@styled
+def plot_effects(curves: Sequence[PartialEffect], best: str, prob: float = 0.9) -> Plot:
+    """Show how the average probability of a class changes with one feature, a panel for each.
+
+    The thick line is the chosen model's, with its interval; of two classes the thin lines are those of other models,
+    of more classes there is a line for each class.
+
+    Parameters
+    ----------
+    curves
+        Partial effects, features one after the other.
+    best
+        The chosen model.
+    prob
+        Posterior probability of the bands.
+    """
+    if not curves:
+        raise DataError("`curves` must hold at least one partial effect; got none. Two-valued features have none.")
+    features = list(dict.fromkeys(curve.feature for curve in curves))
+    classes = list(dict.fromkeys(curve.class_name for curve in curves))
+    models = sorted(dict.fromkeys(curve.model for curve in curves), key=lambda name: name != best)
+    keys = classes if len(classes) > 1 else models
+    colors = {key: class_style(k)[0] for k, key in enumerate(keys)}
+    columns = min(3, len(features))
+    rows = -(-len(features) // columns)
+    figure, grid = new_figure(0.6 + 1.6 * rows, rows, columns, sharey=True)
+    for axes, feature in zip(grid.flat, features, strict=False):
+        for curve in (curve for curve in curves if curve.feature == feature):
+            color = colors[curve.class_name if len(classes) > 1 else curve.model]
+            own = curve.model == best
+            axes.plot(curve.x, curve.mean, color=color, linewidth=1.8 if own else 0.9, zorder=3 if own else 2)
+            if curve.lower is not None and curve.upper is not None:
+                axes.fill_between(curve.x, curve.lower, curve.upper, color=color, alpha=0.2, linewidth=0)
+        axes.set_xlabel(labels([feature], 30, inches=2.0)[0])
+        axes.margins(x=0)
+        axes.locator_params(axis="x", nbins=4)
+    for axes in grid.flat[len(features) :]:
+        axes.set_axis_off()
+    for row in grid:
+        row[0].set_ylabel("average probability")
+    grid[0, 0].set_ylim(0, 1)
+    if len(keys) > 1:
+        legend(figure, [Line2D([], [], color=colors[key]) for key in keys], labels(keys))
+    what = f"of “{plain(classes[0], 40)}”" if len(classes) == 1 else "of each class"
+    caption = (
+        f"Average probability {what} over training rows in which the feature is set to the value below; bands hold "
+        f"{100 * prob:.0f} % of the posterior of {plain(best)}."
+    )
+    if len(models) > 1:
+        caption += " Thin lines are other models: where they part, the shape of the effect depends on the model."
+    span = {c.feature: float(np.ptp(c.mean)) for c in curves if c.model == best and c.class_name == classes[-1]}
+    strongest = max(span, key=lambda name: span[name])
+    alt = (
+        f"Partial effects of {listing(features, 6)}; the largest range is {span[strongest]:.2f}, of "
+        f"{plain(strongest, 40)}."
+    )
+    return Plot(figure, caption, alt)

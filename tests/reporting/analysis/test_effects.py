@@ -10,7 +10,7 @@ from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.families.registry import get_family
 from bayes_gda.methods.ladder import fit
 from bayes_gda.methods.settings import Settings
-from bayes_gda.reporting.analysis.effects import effects, linear_log_odds
+from bayes_gda.reporting.analysis.effects import effects, linear_log_odds, partial_effects
 
 
 def card(model, data, **options):
@@ -126,3 +126,35 @@ def test_the_odds_ratio_of_two_values_is_that_of_one_against_the_other():
     assert np.log(line["per_unit"]) == pytest.approx(
         np.log(table.iloc[1, 1] * table.iloc[0, 0] / (table.iloc[1, 0] * table.iloc[0, 1])), abs=0.15
     )
+
+
+def test_partial_effects_are_mean_predictions_with_the_feature_set():
+    data = load_example("pima")
+    models = {name: card(name, data) for name in ("logistic", "naive")}
+    found = partial_effects(models, "logistic", effects(models["logistic"], 0.9).average, 0.9)
+    assert len({curve.feature for curve in found}) == 6
+    assert found[0].feature == "glu"
+    rows = np.linspace(0, data.n - 1, 60).round().astype(int)
+    for curve in found:
+        j = data.feature_names.index(curve.feature)
+        X = data.X[rows].copy()
+        X[:, j] = curve.x[-1]
+        truth = np.exp(models[curve.model].model.log_probabilities(X))[:, 1].mean()
+        if curve.model == "logistic":
+            # From 200 draws; the band holds the mean.
+            assert curve.mean[-1] == pytest.approx(truth, abs=0.02)
+            assert (curve.lower < curve.mean).all()
+            assert (curve.mean < curve.upper).all()
+        else:
+            assert curve.mean[-1] == pytest.approx(truth, rel=1e-9)
+            assert curve.lower is None
+
+
+def test_of_several_classes_the_chosen_model_has_a_curve_for_each():
+    data = load_example("iris")
+    models = {"qda": card("qda", data), "naive": card("naive", data)}
+    found = partial_effects(models, "qda", effects(models["qda"], 0.9).average, 0.9)
+    assert {curve.model for curve in found} == {"qda"}
+    assert len(found) == 4 * 3
+    for at in range(0, 12, 3):
+        np.testing.assert_allclose(sum(curve.mean for curve in found[at : at + 3]), 1.0)

@@ -148,7 +148,7 @@
   inputs.forEach((input) => input.addEventListener("input", ask));
   byId("what-if-row").addEventListener("change", () => {
     const row = data.rows.find((r) => String(r.row) === byId("what-if-row").value.trim());
-    if (row && row.x) { inputs.forEach((input, j) => { input.value = row.x[j]; }); ask(); }
+    if (row && row.x) { inputs.forEach((input, j) => { input.value = row.x[j] ?? model.start[j]; }); ask(); }
   });
   ask();
 })();
