@@ -33,6 +33,8 @@ from bayes_gda.reporting.page.sections import (
 if TYPE_CHECKING:
     pass
 
+# Of report.schema.json: raised when a key is removed or changes its meaning; keys may be added without.
+SCHEMA_VERSION = 1
 # Lines of a table, beyond which the rest is counted.
 PARAMETERS, ROWS = 6, 10
 PACKAGES = ("numpy", "scipy", "pandas", "arviz", "matplotlib", "pymc")
@@ -53,6 +55,7 @@ def content(analysis: Analysis, conclusions: tuple[Conclusion, ...], title: str)
     """
     chosen = analysis.chosen.fitted.family
     tree = {
+        "schema_version": SCHEMA_VERSION,
         "title": title,
         "conclusions": [
             {"topic": c.topic, "light": c.light, "sentence": c.sentence, "step": c.step, "call": c.call}

@@ -148,6 +148,12 @@ def _script(explored: Mapping[str, Any] | None) -> dict[str, Any]:
     return {"script": Markup(script), "script_hash": f"sha256-{digest}", "script_data": Markup(data)}
 
 
+def report_schema() -> dict[str, Any]:
+    """Return the JSON schema of report.json."""
+    schema: dict[str, Any] = json.loads(_template("report.schema.json"))
+    return schema
+
+
 def _css() -> Markup:
     return Markup(_template("report.css"))  # ours, and free of user text
 
