@@ -60,9 +60,7 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
         "findings": [{"light": r.light, "sentence": r.sentence, "step": r.step} for r in analysis.remarks],
         "table_rows": given.n if origin is None else origin.total,
         "dropped": 0 if origin is None else origin.total - given.n,
-        "missing_columns": _missing(
-            _gap_counts(given) if origin is None else _gaps(origin, analysis.settings.target)
-        ),
+        "missing_columns": _missing(_gap_counts(given) if origin is None else _gaps(origin, analysis.settings.target)),
         "gaps": _incomplete(analysis),
         "rows": train.n + test.n,
         "features_count": given.d,
