@@ -20,15 +20,12 @@ from bayes_gda.data.arrays import (
     read_only,
 )
 from bayes_gda.data.classes import Label, as_labels, check_labels, code_classes, draw_test_rows, plain
-from bayes_gda.data.frames.encode import AnyEncoding, encode_table
+from bayes_gda.data.frames.encode import AnyEncoding, encode_known, encode_table
 from bayes_gda.data.validate import (
     Origin,
     check_distinct,
-    check_filled,
-    check_labelled,
     check_missing,
     check_option,
-    check_target,
     complete_rows,
     listed,
 )
@@ -297,17 +294,7 @@ class Dataset:
         """
         if self.encoding is None:
             raise DataError("A data set made from arrays cannot encode a table; make it with Dataset.from_frame.")
-        check_target(df, target)
-        check_filled(df)
-        what, labels = f"Target {target!r}", as_labels(df[target], f"Target {target!r}")
-        X = self.encoding.encode(df, missing="error" if missing == "error" else "keep", unseen=unseen)
-        gaps, origin = find_gaps(X, self.feature_names), None
-        keep = complete_rows(gaps, labels.missing, what, missing)
-        if keep is not None:
-            origin = Origin.of_complete(keep, gaps, labels.missing)
-            X, labels = X[keep], labels.take(keep)
-        check_labelled(labels.missing, what, "fill in the labels, or drop these rows.")
-        codes = labels.code_known(self.class_names, f"target {target!r}", "class")
+        X, codes, origin = encode_known(self.encoding, self.class_names, df, target, missing, unseen)
         return type(self)(X, codes, self.feature_names, self.class_names, self.encoding, origin=origin)
 
     def complete(self) -> Self:

@@ -8,6 +8,12 @@ from bayes_gda.cli import options as o
 from bayes_gda.cli import outputs, tabular
 from bayes_gda.cli.commands.app import command
 from bayes_gda.cli.shell import NO, QUIET, VERBOSE, loudness
+from bayes_gda.missing import Complete
+
+OnMissing = Annotated[
+    Complete,
+    typer.Option("--missing", rich_help_panel="The table", help="What a missing value does: stop, or drop its row."),
+]
 
 
 @command()
@@ -80,7 +86,7 @@ def effects(
     target: o.Target = None,
     categorical: o.Categorical = None,
     drop: o.Drop = None,
-    missing: o.OnMissing = "error",
+    missing: OnMissing = "error",
     format: o.FormatOption = None,
     sep: o.Sep = None,
     decimal: o.Decimal = None,

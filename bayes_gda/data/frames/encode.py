@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.arrays import find_gaps
 from bayes_gda.data.classes import Label, as_labels, code_classes
-from bayes_gda.data.columns import Constant, Encoding, fit_encoding, parse_columns
+from bayes_gda.data.columns import Constant, Encoding, Unseen, fit_encoding, parse_columns
 from bayes_gda.data.frames.convert import as_frame
 from bayes_gda.data.frames.formula import FormulaEncoding, fit_formula, split_formula
 from bayes_gda.data.validate import (
@@ -18,6 +19,7 @@ from bayes_gda.data.validate import (
     check_categorical,
     check_filled,
     check_frame,
+    check_labelled,
     check_option,
     check_target,
     complete_rows,
@@ -106,3 +108,20 @@ def encode_features(df: pd.DataFrame, formula: str | None) -> tuple[AnyEncoding,
 def is_plain(df: pd.DataFrame) -> bool:
     """Whether all columns are NumPy's numbers or booleans, which become features as they are."""
     return all(isinstance(dtype, np.dtype) and dtype.kind in "biuf" for dtype in df.dtypes)
+
+
+def encode_known(
+    encoding: AnyEncoding, class_names: tuple[Label, ...], df: pd.DataFrame, target: str, missing: str, unseen: Unseen
+) -> tuple[Floats, NDArray[np.intp], Origin | None]:
+    """Return features, class codes and origin of new rows with their classes; see `Dataset.encode_labelled`."""
+    check_target(df, target)
+    check_filled(df)
+    what, labels = f"Target {target!r}", as_labels(df[target], f"Target {target!r}")
+    X = encoding.encode(df, missing="error" if missing == "error" else "keep", unseen=unseen)
+    gaps, origin = find_gaps(X, encoding.feature_names), None
+    keep = complete_rows(gaps, labels.missing, what, missing)
+    if keep is not None:
+        origin = Origin.of_complete(keep, gaps, labels.missing)
+        X, labels = X[keep], labels.take(keep)
+    check_labelled(labels.missing, what, "fill in the labels, or drop these rows.")
+    return X, labels.code_known(class_names, f"target {target!r}", "class"), origin
