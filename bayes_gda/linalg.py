@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.linalg import bandwidth
 from scipy.linalg.lapack import dtrtrs
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
@@ -36,6 +37,9 @@ SERIAL_PRODUCT = 2**18
 # Parts of a large problem that our own threads take up, 1.5 times as fast on two cores. A fixed number, whatever
 # the cores, so that sums round alike on every machine; four are enough to use the bandwidth of the memory.
 PARTS = 4
+# Multiplications of a pass, as of XᵀX, from which on it is cut into parts; narrow rows count as if they had so many
+# columns, for what is computed of each beside.
+SHARED_PASS, LEAST_COLUMNS = 2**27, 64
 # Multiplications of a triangular solve, some 30 ms, from which on BLAS may share it among its threads.
 SHARED_SOLVE = 2**26
 # Columns from which on a triangular root is taken in strips: a quarter less time with 100 columns, a third with 200.
@@ -63,7 +67,7 @@ def wide_blocks(n: int, width: int) -> Iterator[slice]:
 
 def parts(n: int, width: int) -> list[slice]:
     """Cut n rows of `width` numbers into PARTS for the threads, or leave them whole if they are few."""
-    step = max(n, 1) if n < 4 * PARTS * block_rows(width) else -(-n // PARTS)
+    step = max(n, 1) if n * width * max(width, LEAST_COLUMNS) < SHARED_PASS else -(-n // PARTS)
     return [slice(i, min(i + step, n)) for i in range(0, n, step)]
 
 
@@ -222,7 +226,7 @@ def linear_and_quadratic(Phi: Floats, w: Floats, root: Floats) -> tuple[Floats, 
     order, which sums the squares along the rows of A, save a third of the time of Φ root and Φw (1 000 000 × 30).
     """
     m = Phi.shape[1]
-    if m >= TRIANGULAR_COLUMNS and not np.tril(root, -1).any():
+    if m >= TRIANGULAR_COLUMNS and bandwidth(root)[0] == 0:
         return Phi @ w, _triangular_quadratic(Phi, root)
     R = np.zeros((-(-(m + 1) // 8) * 8, m))
     R[:m], R[m] = root.T, w

@@ -162,8 +162,9 @@ class FeatureMap:
             if Z.shape[1] != len(center):
                 raise DataError(f"The feature function must return {len(center)} columns, as in fit; got {Z.shape[1]}.")
         # In one piece of memory: rows may be millions.
-        Phi = np.ones((len(X), len(self.names)))
-        columns = Phi[:, int(self.intercept) :]
+        Phi, first = np.empty((len(X), len(self.names))), int(self.intercept)
+        Phi[:, :first] = 1.0
+        columns = Phi[:, first:]
         np.subtract(Z, center, out=columns)
         columns /= scale
         # Not of plain features: one that stays within its own limits is no more than this many spreads away.

@@ -346,7 +346,9 @@ class Dataset:
         order = np.lexsort((self.X[:, 0], self.y))
         first, codes = self.X[order, 0], self.y[order]
         if self.weight is None and ((first[1:] > first[:-1]) | (codes[1:] > codes[:-1])).all():
-            return self.of_checked(self.X[order], codes, self.feature_names, self.class_names, None, original=self)
+            return self.of_checked(
+                self.X.take(order, axis=0), codes, self.feature_names, self.class_names, None, original=self
+            )
         keys = np.column_stack([self.y, self.X])
         unique, index = np.unique(keys, axis=0, return_inverse=True)
         weight = np.bincount(index.ravel(), weights=self.weight).astype(np.float64)

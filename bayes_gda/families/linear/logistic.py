@@ -11,6 +11,7 @@ Targets are immutable; `softmax.SoftmaxTarget` is another.
 """
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -27,6 +28,7 @@ from bayes_gda.linalg import (
     draw_parts,
     gram,
     in_threads,
+    one_blas_thread,
     parts,
     product,
     row_blocks,
@@ -187,10 +189,12 @@ class LogisticTarget:
         """Return log p(y, w), its gradient (m,) and precision (m, m), in one pass over the data."""
         value = self.log_coefficient + float(self.gaussian.log_density(w))
         g, H = self.gaussian.gradient(w), self.gaussian.precision.copy()
-        for value_part, g_part, H_part in in_threads(lambda part: self._sums(w, part), parts(self.n, self.dim)):
-            value += value_part
-            g += g_part
-            H += H_part
+        pieces = parts(self.n, self.dim)
+        with one_blas_thread() if len(pieces) > 1 else nullcontext():
+            for value_part, g_part, H_part in in_threads(lambda part: self._sums(w, part), pieces):
+                value += value_part
+                g += g_part
+                H += H_part
         return value, g, H
 
     def _sums(self, w: Floats, part: slice) -> tuple[float, Floats, Floats]:

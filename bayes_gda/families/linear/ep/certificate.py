@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.linear.ep.logistic import LogisticSites, activations, logistic_ep
+from bayes_gda.families.linear.ep.logistic import LogisticSites, logistic_ep, moments_of_rows
 from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid
 from bayes_gda.families.linear.ep.row_certificate import LEAST_VARIANCE, RowCertificate
-from bayes_gda.families.linear.ep.summed import NEGLIGIBLE, judge_summed
+from bayes_gda.families.linear.ep.summed import NEGLIGIBLE, Gaussian, judge_summed
 from bayes_gda.families.linear.links import probit_logistic
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import row_blocks, solve_triangular
@@ -44,6 +44,8 @@ PAIRED_ROWS = 8
 SKETCH_WORK, LEAST_SKETCHED = 2**24, 16
 # Pairs of the sketch where it can only matter for rows far away: known to √(2/16) = .35 there.
 FEW_PAIRS = 16
+# Numbers of a row at work where its probabilities are computed.
+WORKED_COLUMNS = 16
 
 
 class Certificate(NamedTuple):
@@ -90,6 +92,7 @@ class LogisticBeyond:
     def __init__(self, posterior: GaussianPosterior, sites: LogisticSites) -> None:
         self.posterior = posterior
         self.Phi = sites.target.Phi
+        self.start = sites.start
         self.third, self.squared, self.mean, self.variance, self.largest = sites.third_derivatives(posterior)
         self._root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
         self.V = self._root @ self._root.T
@@ -158,14 +161,15 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         over all of them, the certificate over the most exposed and some others.
     """
     Phi, mean, variance = beyond.Phi, beyond.mean, beyond.variance
+    fast_mean, fast_variance = beyond.start or _moments(Phi, laplace)
     if rows is not None:
-        Phi, mean, variance = rows, np.empty(len(rows)), np.empty(len(rows))
-        for block, _, mu, s2 in activations(rows, beyond.posterior):
-            mean[block], variance[block] = mu, s2
+        Phi = rows
+        mean, variance = _moments(rows, beyond.posterior)
+        fast_mean, fast_variance = _moments(rows, laplace)
     change, link, exposure = (np.zeros(len(Phi)) for _ in range(3))
     flips, bound = 0, 0.0
-    for block, _, *moments in activations(Phi, laplace):
-        mu, s2 = mean[block], variance[block]
+    for block in row_blocks(len(Phi), WORKED_COLUMNS):
+        mu, s2, moments = mean[block], variance[block], (fast_mean[block], fast_variance[block])
         p, fast = expected_sigmoid(mu, s2), expected_sigmoid(*moments)
         change[block], link[block] = np.abs(fast - p), np.abs(probit_logistic(*moments) - fast)
         flips += int(((fast > 0.5) != (p > 0.5)).sum())
@@ -181,6 +185,11 @@ def certify(laplace: GaussianPosterior, beyond: LogisticBeyond, rows: Floats | N
         Phi = Phi[np.union1d(exposed, np.linspace(0, len(Phi) - 1, beyond.judged).astype(int))]
     p, skewed, changed = beyond.probabilities(Phi)
     return Certificate(shift, float(np.maximum(np.abs(skewed - p), np.abs(changed - p)).max(initial=0.0)))
+
+
+def _moments(rows: Floats, posterior: GaussianPosterior) -> tuple[Floats, Floats]:
+    """Return mean and variance (n,) of the activations of rows (n, m)."""
+    return moments_of_rows(rows, *Gaussian.of(posterior))
 
 
 def judge_laplace(

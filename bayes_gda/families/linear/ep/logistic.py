@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.linear.ep.sites import expand, match, update
+from bayes_gda.families.linear.ep.sites import SMALL, expand, match, update
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.linalg import (
+    block_rows,
+    for_blocks,
     gram,
     in_threads,
     linear_and_quadratic,
@@ -24,12 +26,17 @@ from bayes_gda.linalg import (
     row_blocks,
     solve_triangular,
 )
-from bayes_gda.methods.ep.propagation import TOLERANCE, SiteSums, expectation_propagation
+from bayes_gda.methods.ep.propagation import TOLERANCE, Prior, SiteSums, expectation_propagation
 from bayes_gda.methods.laplace import GaussianPosterior
 
 # Up to so many rows the sites are kept between passes, two numbers each. With more, variances are small but for a few
 # rows, and a site is found from the moments of its activation alone: memory stays flat, and rows may come in chunks.
 STORED_ROWS = 100_000
+# The mean is settled by the expansion for small variances, where none is above this: there its slopes are off by less
+# than .01, and the pass that follows has the exact ones. Gradients at most, and the length of a step in posterior
+# standard deviations at which they stop: each leaves some tenth of the one before.
+SETTLED_VARIANCE = 0.5
+MAX_GRADIENTS, SETTLED_LENGTH = 6, TOLERANCE / 10
 
 
 def logistic_ep(
@@ -52,7 +59,8 @@ def logistic_ep(
         If the passes do not settle. It carries the last Gaussian.
     """
     sites = LogisticSites(target, stored=target.n <= STORED_ROWS)
-    return expectation_propagation(sites, target.gaussian, start, tolerance=tolerance), sites
+    settle = sites.settle if sites.stored else None
+    return expectation_propagation(sites, target.gaussian, start, settle=settle, tolerance=tolerance), sites
 
 
 def chunk_sums(target: LogisticTarget, mean: Floats, root: Floats) -> SiteSums:
@@ -106,6 +114,12 @@ class LogisticSites:
     # Whether some row has successes and failures both, so that there are two kinds of sites.
     mixed: bool = field(init=False)
     kept: Floats | None = field(init=False, default=None)  # (kinds, 2, n) τ and ν
+    # Mean and variance (n,) of the activations at the start, and the variances under the covariance of a root.
+    start: tuple[Floats, Floats] | None = field(init=False, default=None)
+    variance: Floats | None = field(init=False, default=None)
+    root: Floats | None = field(init=False, default=None)
+    # (n,) what the slopes of the last pass have beyond the expansion for small variances; 0 before.
+    beyond: Floats | float = field(init=False, default=0.0)
 
     def __post_init__(self) -> None:
         s, f = self.target.successes, self.target.failures
@@ -117,13 +131,18 @@ class LogisticSites:
         first = self.stored and self.kept is None
         if first:
             self.kept = np.empty((1 + self.mixed, 2, n))
+        known = self.variance if root is self.root else None
 
         def sums(part: slice) -> tuple[Floats, Floats, float]:
             precision, gradient, log_ratio = np.zeros((m, m)), np.zeros(m), 0.0
+            scaled = np.empty((min(n, block_rows(m)), m))
             for rows in row_blocks(part.stop, m, start=part.start):
                 Phi = self.target.Phi[rows]
-                sites = self._sites(rows, *linear_and_quadratic(Phi, mean, root), damping, first)
-                precision += gram(Phi * np.sqrt(sites.tau)[:, None])
+                mu, v = linear_and_quadratic(Phi, mean, root) if known is None else (Phi @ mean, known[rows])
+                sites = self._sites(rows, mu, v, damping, first)
+                if isinstance(self.beyond, np.ndarray):
+                    self.beyond[rows] = sites.slope - self._expanded_slope(rows, mu, v)
+                precision += gram(np.multiply(Phi, np.sqrt(sites.tau)[:, None], out=scaled[: len(Phi)]))
                 gradient += sites.slope @ Phi
                 log_ratio += float(sites.log_ratio.sum())
             return precision, gradient, log_ratio
@@ -133,17 +152,54 @@ class LogisticSites:
             precision, gradient, log_ratio = (sum(x) for x in zip(*in_threads(sums, pieces), strict=True))
         return SiteSums(precision, gradient, log_ratio + self.target.log_coefficient)
 
+    def settle(self, mean: Floats, root: Floats, prior: Prior) -> Floats:
+        """Return where the gradient nearly vanishes while the variances stay those of root rootᵀ, which are kept."""
+        mu, v = moments_of_rows(self.target.Phi, mean, root)
+        if self.start is None:
+            self.start = mu, v
+        self.variance, self.root = v, root
+        if (widest := v.max(initial=0.0)) > SETTLED_VARIANCE:
+            return mean
+        last = np.inf
+        for _ in range(MAX_GRADIENTS):
+            g = prior.gradient(mean)
+            for rows in row_blocks(*self.target.Phi.shape):
+                Phi = self.target.Phi[rows]
+                slope = self._expanded_slope(rows, Phi @ mean, v[rows])
+                g += (slope + (self.beyond[rows] if isinstance(self.beyond, np.ndarray) else 0.0)) @ Phi
+            step = root.T @ g
+            length = float(np.sqrt(step @ step))
+            if not length < last:
+                break
+            mean, last = mean + root @ step, length
+            if length < SETTLED_LENGTH:
+                break
+        if widest > SMALL and not isinstance(self.beyond, np.ndarray):
+            self.beyond = np.zeros(len(v))
+        return mean
+
+    def _expanded_slope(self, rows: slice, mu: Floats, v: Floats) -> Floats:
+        """Return Σslope (b,) over the sites of a block of rows, by the expansion."""
+        kinds = self._kinds(rows)
+        return sum(
+            (kind.multiplicity * expand(mu, v, kind.sign, kind.power).slope for kind in kinds), np.zeros(len(mu))
+        )
+
     def third_derivatives(self, posterior: GaussianPosterior) -> "Thirds":
         """Return what the Gaussian leaves out of each row's sites."""
-        third, squared, mean, variance = (np.empty(self.target.n) for _ in range(4))
-        largest = 0.0
-        for rows, _, mu, v in activations(self.target.Phi, posterior):
+        n, m = self.target.Phi.shape
+        root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
+        third, squared, mean, variance, ratio = (np.empty(n) for _ in range(5))
+
+        def look(rows: slice) -> None:
+            mu, v = linear_and_quadratic(self.target.Phi[rows], posterior.mean, root)
             sites = self.at(rows, mu, v)
             third[rows], squared[rows], mean[rows], variance[rows] = sites.third, sites.third_squared, mu, v
             # A site without precision, as of a row without weight, has no third derivative either.
-            ratio = np.abs(sites.third) * np.sqrt(v) / np.where(sites.tau > 0, sites.tau, np.inf)
-            largest = max(largest, float(ratio.max(initial=0.0)))
-        return Thirds(third, squared, mean, variance, largest)
+            ratio[rows] = np.abs(sites.third) * np.sqrt(v) / np.where(sites.tau > 0, sites.tau, np.inf)
+
+        for_blocks(look, n, m)
+        return Thirds(third, squared, mean, variance, float(ratio.max(initial=0.0)))
 
     def at(self, rows: slice, mu: Floats, v: Floats) -> RowSites:
         """Return the sites of a block of rows given the moments of their activations; kept ones stay as they are."""
@@ -175,8 +231,12 @@ class LogisticSites:
             yield Kind(sign, np.minimum(count, 1.0), np.maximum(count, 1.0), kept)
 
 
-def activations(Phi: Floats, posterior: GaussianPosterior) -> Iterator[tuple[slice, Floats, Floats, Floats]]:
-    """Yield rows, Φ, and the mean and variance of their activations, block by block."""
-    root = solve_triangular(posterior.chol_precision, np.eye(posterior.dim)).T
-    for rows in row_blocks(*Phi.shape):
-        yield rows, Phi[rows], *linear_and_quadratic(Phi[rows], posterior.mean, root)
+def moments_of_rows(Phi: Floats, mean: Floats, root: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance (n,) of the activations of rows (n, m) under N(mean, root rootᵀ)."""
+    mu, v = np.empty(len(Phi)), np.empty(len(Phi))
+
+    def look(rows: slice) -> None:
+        mu[rows], v[rows] = linear_and_quadratic(Phi[rows], mean, root)
+
+    for_blocks(look, *Phi.shape)
+    return mu, v
