@@ -13,6 +13,7 @@ _NIG = NIG(m=frozen([0.0, 0.0]), kappa=frozen(0.25), a=frozen(2.5), b=frozen(1.5
 _LKJ = LKJ(scale=frozen([1.5, 1.5]), m=frozen([0.0, 0.0]), mean_scale=frozen([2.0, 2.0]))
 _APPROXIMATE = ("laplace", "corrected", "mcmc")
 _LOGISTIC = ("laplace", "skew-modal", "ep", "corrected", "mcmc")
+_SOFTMAX = ("laplace", "skew-modal", "variational", "corrected", "mcmc")
 
 MODELS: dict[str, Model] = {
     "lda": GaussianModel("shared", _NIW),
@@ -35,7 +36,7 @@ MODELS: dict[str, Model] = {
     "mixture-diagonal": MixtureModel("diagonal", _NIG),
     "rda": RegularizedModel(),
     "logistic": RegressionModel(2, methods=_LOGISTIC),
-    "softmax": RegressionModel(3),
+    "softmax": RegressionModel(3, methods=_SOFTMAX),
     "logistic-10": RegressionModel(2, d=10, methods=_LOGISTIC),
     "logistic-wide": RegressionModel(2, d=10, rows=FEW_ROWS, methods=_LOGISTIC),
     "hierarchical": RegressionModel(2, d=4, scale=None, methods=_APPROXIMATE),

@@ -180,6 +180,7 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
         "laplace": "Laplace",
         "skew-modal": "Skew-modal",
         "ep": "Expectation propagation",
+        "variational": "Gaussian variational",
         "empirical-bayes": "Empirical Bayes",
     }
     for method, name in approximations.items():

@@ -76,6 +76,7 @@ CHUNK = {
     "laplace": 25,
     "skew-modal": 50,
     "ep": 25,
+    "variational": 20,
     "corrected": 5,
     "mcmc": 1,
     "hmc": 5,

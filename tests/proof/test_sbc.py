@@ -70,6 +70,15 @@ def test_right_posteriors_stay_inside(model, method, size):
     assert least_p(result) > (1 - LEVEL) / 10
 
 
+@pytest.mark.parametrize(("model", "method"), [("logistic", "ep"), ("softmax", "variational")])
+def test_the_better_gaussians_stay_inside_where_laplace_is_seen_to_be_off(model, method):
+    better, laplace = (judged(records_of(model, METHODS[name], 40, name=name)) for name in (method, "laplace"))
+    assert better["simulations"] == laplace["simulations"] == 40
+    assert least_p(better) > (1 - LEVEL) / 10
+    assert least_p(laplace) < least_p(better)
+    assert method not in SOUND
+
+
 @pytest.mark.parametrize("model", ["rda", "logistic-eb"])
 def test_empirical_bayes_is_shown_but_need_not_hold(model):
     records = records_of(model, METHODS["empirical-bayes"], 12, name="empirical-bayes")
