@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.classes import unique_codes
 from bayes_gda.data.columns import Column, Encoding, Unseen
 from bayes_gda.data.frames.convert import as_frame, as_values
 from bayes_gda.data.frames.encode import AnyEncoding, encode_features, is_plain
@@ -199,13 +200,13 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
     def _rows(self, X: Floats, y: Any, sample_weight: Any) -> tuple[Dataset, NDArray[Any]]:
         X, y, weight = self._present(X, y, sample_weight)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = unique_codes(y)
         if len(classes) < 2:
             raise DataError(
                 f"`y` has 1 class only, {classes.tolist()[0]!r}; a classifier needs at least 2 classes. "
                 "Add rows of another class."
             )
-        return self._dataset(X, codes.astype(np.intp), classes, weight), classes
+        return self._dataset(X, codes, classes, weight), classes
 
     def _dataset(self, X: Floats, y: NDArray[np.intp], classes: NDArray[Any], weight: Floats | None) -> Dataset:
         names = self._names()
@@ -230,7 +231,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             known = np.unique(y)
         if len(known) < 2:
             raise DataError(f"A classifier needs at least 2 classes; got {known.tolist()}. Announce all in `classes`.")
-        labels, inverse = np.unique(y, return_inverse=True)
+        labels, inverse = unique_codes(y)
         # By a dictionary, because NumPy takes '1' and 1 for equal.
         code = {label: k for k, label in enumerate(known.tolist())}
         new = [label for label in labels.tolist() if label not in code]

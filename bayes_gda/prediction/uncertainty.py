@@ -60,15 +60,18 @@ def _are_large(model: FittedModel, size: int) -> bool:
 def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:
     """Return the quantiles (n, K, 2) over draws of the probabilities with log odds (n, K−1, S) against class 0.
 
-    Sorted whole: NumPy sorts by vector instructions, nine times as fast as it partitions at four places.
+    Sorted whole: NumPy sorts by vector instructions, nine times as fast as it partitions at four places. Log odds are
+    sorted in 32 bits, in half the time: they are known to seven digits then, and the ends of an interval to two.
     """
     n, others, S = log_odds.shape
     at = np.array(ends) * (S - 1)
     below = np.floor(at).astype(np.intp)
     share, above = at - below, np.minimum(below + 1, S - 1)
     if others == 1:  # a probability rises with its log odds: sort these, and turn few into probabilities
-        log_odds.sort(axis=2)
-        low, high = log_odds[..., below], log_odds[..., above]
+        with np.errstate(over="ignore"):  # a probability of 0 or 1 in any case
+            ordered = log_odds.astype(np.float32)
+        ordered.sort(axis=2)
+        low, high = (ordered[..., some].astype(np.float64) for some in (below, above))
         first = expit(-low) + share * (expit(-high) - expit(-low))
         second = expit(low) + share * (expit(high) - expit(low))
         return np.concatenate([first[..., ::-1], second], axis=1)

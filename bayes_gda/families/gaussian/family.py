@@ -87,16 +87,6 @@ class Gaussian(Family):
     def bind(cls, data: Dataset, prior: Any = None) -> Self:
         """Join the model with rows, which may have gaps; None is the default prior."""
         alpha = Dirichlet().vector(data.K)
-        if has_gaps(data.X):
-            data = data.original or data  # only whole rows are pooled
-            if data.weight is not None and not (data.weight == 1).all():
-                odd = data.weight[data.weight != 1][0]
-                raise DataError(
-                    f"`sample_weight` must be 0 or 1 where `X` has missing values; got {odd:g}. Repeat the rows "
-                    "instead, or leave out the incomplete ones."
-                )
-            given = default_incomplete_prior(data, cls.conjugate) if prior is None else cls.check_prior(prior)
-            return cls(data, given, alpha=alpha)
         if cls.covariance != "diagonal":
             # Scatter of each class, prior, posterior, and the factors of these.
             require_memory(
@@ -106,7 +96,17 @@ class Gaussian(Family):
             )
             products, factors = 2.0 * data.n * data.d**2, 6.0 * data.K * data.d**3
             announce_work(products + factors, f"A fit of the covariances of {data.d} features", remedy)
-        moments = Moments.from_arrays(data.X, data.y, data.K, sample_weight=data.weight)
+        moments = Moments.of_whole_rows(data.X, data.y, data.K, sample_weight=data.weight)
+        if moments is None:  # rows with gaps
+            data = data.original or data  # only whole rows are pooled
+            if data.weight is not None and not (data.weight == 1).all():
+                odd = data.weight[data.weight != 1][0]
+                raise DataError(
+                    f"`sample_weight` must be 0 or 1 where `X` has missing values; got {odd:g}. Repeat the rows "
+                    "instead, or leave out the incomplete ones."
+                )
+            given = default_incomplete_prior(data, cls.conjugate) if prior is None else cls.check_prior(prior)
+            return cls(data, given, alpha=alpha)
         return cls.of_moments(moments, data, prior)
 
     @classmethod
