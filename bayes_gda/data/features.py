@@ -151,8 +151,8 @@ class FeatureMap:
         X = np.asarray(X, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != len(self.feature_names):
             raise DataError(f"`X` must have {len(self.feature_names)} columns; got shape {X.shape}.")
-        center, scale = self.outer
-        if self.plain:  # both steps at once
+        (center, scale), plain = self.outer, self.plain
+        if plain:  # both steps at once
             Z, center, scale = X, self.inner[0] + self.inner[1] * center, self.inner[1] * scale
         elif self.monomials is not None:
             Z = _products((X - self.inner[0]) / self.inner[1], self.monomials)
@@ -168,7 +168,7 @@ class FeatureMap:
         np.subtract(Z, center, out=columns)
         columns /= scale
         # Not of plain features: one that stays within its own limits is no more than this many spreads away.
-        if not self.plain:
+        if not plain:
             check_size(Phi, self.names, LARGEST / SMALLEST)
         return Phi
 

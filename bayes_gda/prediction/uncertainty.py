@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import entr, expit, softmax
 
 from bayes_gda.checks import Floats
@@ -60,18 +60,16 @@ def _are_large(model: FittedModel, size: int) -> bool:
 def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:
     """Return the quantiles (n, K, 2) over draws of the probabilities with log odds (n, K−1, S) against class 0.
 
-    Sorted whole: NumPy sorts by vector instructions, nine times as fast as it partitions at four places. Log odds are
-    sorted in 32 bits, in half the time: they are known to seven digits then, and the ends of an interval to two.
+    Sorted whole: NumPy sorts by vector instructions, nine times as fast as it partitions at four places.
     """
     n, others, S = log_odds.shape
     at = np.array(ends) * (S - 1)
     below = np.floor(at).astype(np.intp)
     share, above = at - below, np.minimum(below + 1, S - 1)
     if others == 1:  # a probability rises with its log odds: sort these, and turn few into probabilities
-        with np.errstate(over="ignore"):  # a probability of 0 or 1 in any case
-            ordered = log_odds.astype(np.float32)
-        ordered.sort(axis=2)
-        low, high = (ordered[..., some].astype(np.float64) for some in (below, above))
+        places, inverse = np.unique(np.concatenate([below, above]), return_inverse=True)
+        found = order_statistics(log_odds[:, 0], places)[:, None, inverse]
+        low, high = found[..., : len(ends)], found[..., len(ends) :]
         first = expit(-low) + share * (expit(-high) - expit(-low))
         second = expit(low) + share * (expit(high) - expit(low))
         return np.concatenate([first[..., ::-1], second], axis=1)
@@ -81,6 +79,28 @@ def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:
     P /= P.sum(axis=1, keepdims=True)
     P.sort(axis=2)
     return np.asarray(P[..., below] + share * (P[..., above] - P[..., below]))
+
+
+def order_statistics(values: Floats, places: NDArray[np.intp]) -> Floats:
+    """Return the entries (n, r) that stand at r places, in order, of each row of values (n, S) once sorted.
+
+    Rounding to 32 bits keeps the order, and NumPy sorts these in half the time. So the entry that rounds to the one at
+    a place is it; rows in which several do, a few in a thousand, are sorted as they are.
+    """
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32)
+    ordered = np.sort(rounded, axis=1)
+    out, last, unclear = np.empty((len(values), len(places))), values.shape[1] - 1, np.zeros(len(values), dtype=bool)
+    for r, place in enumerate(places.tolist()):
+        at = ordered[:, place]
+        index = (rounded == at[:, None]).argmax(axis=1)
+        out[:, r] = values[np.arange(len(values)), index]
+        unclear |= np.isnan(at)
+        for beside in {max(place - 1, 0), min(place + 1, last)} - {place}:
+            unclear |= ordered[:, beside] == at
+    some = np.flatnonzero(unclear)
+    out[some] = np.sort(values[some], axis=1)[:, places]
+    return out
 
 
 def entropy(model: FittedModel, X: Floats, *, size: int, random_seed: Seed = None) -> EntropySplit:

@@ -10,7 +10,7 @@ from bayes_gda import Moments, linalg
 from bayes_gda.errors import DataError
 from bayes_gda.families.registry import HOMES, get_family
 from bayes_gda.prediction.decisions import decide, decide_with_draws
-from bayes_gda.prediction.uncertainty import decisions, entropy, interval
+from bayes_gda.prediction.uncertainty import decisions, entropy, interval, order_statistics
 
 X = IRIS.X[::5]
 MODELS = [*(generative(c) for c in MAKERS), *(regression(K, size=s) for K in (2, 3) for s in (None, 200))]
@@ -127,3 +127,14 @@ def test_one_cost_of_rejecting_serves_all_rows():
     found = decisions(MODELS[0], X, 1 - np.eye(3), size=50, reject_cost=0.01, action_names=IRIS.class_names)
     assert found.rejected.any()
     assert set(found.chosen) <= {*IRIS.class_names, "reject"}
+
+
+def test_order_statistics_are_those_of_the_sorted_values():
+    """Also where values round to the same 32 bits, overflow in these, or are not there."""
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(50, 400)) * 40
+    values[1] = 1 + 1e-12 * rng.normal(size=400)
+    values[2, :30], values[3, 5], values[4] = 1e300, np.nan, 7.0
+    values[5, :200] = -np.inf
+    places = np.array([0, 19, 20, 379, 380, 399])
+    np.testing.assert_array_equal(order_statistics(values, places), np.sort(values, axis=1)[:, places])

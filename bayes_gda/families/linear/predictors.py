@@ -20,6 +20,8 @@ from bayes_gda.methods.settings import Link
 
 # Columns of a product that stands for the covariances of several pairs of classes: enough for an efficient product.
 PAIRED_WIDTH = 128
+# Classes beside the last up to which covariances come from a root: with more, it has more sums than there are pairs.
+ROOTED = 3
 
 # From rows Phi (n, m) to the moments of their activations: (n,) and (n,), or (n, K) and (n, K, K).
 type Activations = Callable[[Floats], tuple[Floats, Floats]]
@@ -44,6 +46,8 @@ def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class
         W = W[:D] - W[D]
         V = V - V[D]
         V = (V - V[:, :, D : D + 1])[:D, :, :D]
+    if D <= ROOTED:
+        return _few_activations(W, V)
     pairs = [(a, b) for a in range(D) for b in range(a + 1)]
     # (m, pairs·m): one product for several pairs
     side_by_side = np.ascontiguousarray(np.concatenate([V[a, :, b] for a, b in pairs], axis=1))
@@ -61,6 +65,48 @@ def softmax_activations(posterior: GaussianPosterior, K: int, *, reference_class
         return mean.T, covariance.transpose(2, 0, 1)
 
     return moments
+
+
+def _few_activations(W: Floats, V: Floats) -> Activations:
+    """Return the same for few classes, given means (D, m) and covariance (D, m, D, m) less the last class.
+
+    With V = LLᵀ and blocks L_ac, c ≤ a, of m × m, the covariance of a_a and a_b is Σ_c u_ac·u_bc, u_ac = L_acᵀφ. All u
+    are one product, and the sums go along its rows, in two thirds of the time of φᵀV_abφ.
+    """
+    D, m = W.shape
+    V = V.reshape(D * m, D * m)
+    V = (V + V.T) / 2
+    L = _root(V).reshape(D, m, D, m)
+    blocks = [(a, c) for a in range(D) for c in range(a + 1)]
+    # Rows are filled up to a multiple of 8, the tile of the BLAS kernels.
+    R = np.zeros((-(-(len(blocks) * m + D) // 8) * 8, m))
+    R[: len(blocks) * m] = np.concatenate([L[a, :, c].T for a, c in blocks])
+    R[len(blocks) * m : len(blocks) * m + D] = W
+    at = {block: slice(i * m, (i + 1) * m) for i, block in enumerate(blocks)}
+
+    def moments(Phi: Floats) -> tuple[Floats, Floats]:
+        mean, covariance = np.zeros((D + 1, len(Phi))), np.zeros((D + 1, D + 1, len(Phi)))
+        U = R @ Phi.T
+        mean[:D] = U[len(blocks) * m : len(blocks) * m + D]
+        for a in range(D):
+            for b in range(a + 1):
+                for c in range(b + 1):
+                    covariance[a, b] += np.einsum("mn,mn->n", U[at[a, c]], U[at[b, c]])
+                covariance[b, a] = covariance[a, b]
+        return mean.T, covariance.transpose(2, 0, 1)
+
+    return moments
+
+
+def _root(V: Floats) -> Floats:
+    """Return a lower triangular L with LLᵀ = V (D, D), which may be singular but for rounding."""
+    try:
+        return np.linalg.cholesky(V)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(V)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        lower: Floats = np.linalg.qr(root.T, mode="r").T
+        return lower
 
 
 @dataclass(frozen=True, slots=True, eq=False)

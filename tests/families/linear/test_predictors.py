@@ -1,0 +1,38 @@
+"""Moments of activations against their definition."""
+
+import numpy as np
+import pytest
+
+from bayes_gda.families.linear.predictors import softmax_activations
+from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
+
+
+@pytest.mark.parametrize("reference", [False, True])
+@pytest.mark.parametrize("K", [2, 3, 4, 5])
+def test_activations_less_the_last_have_the_moments_of_linear_functions(K, reference):
+    """Few classes take a root of the covariance, more take it pair by pair."""
+    m, rng = 3, np.random.default_rng(K)
+    dim = m * (K - reference)
+    A = rng.normal(size=(dim, dim))
+    L = np.linalg.cholesky(A @ A.T + np.eye(dim))
+    posterior = GaussianPosterior(rng.normal(size=dim), L, 0.0, NewtonInfo(True, 1, 0.0))
+    Phi = rng.normal(size=(7, m))
+    mean, cov = softmax_activations(posterior, K, reference_class=reference)(Phi)
+    V = posterior.covariance
+    for i, phi in enumerate(Phi):
+        T = np.kron(np.eye(K)[:, : K - reference], phi)  # from weights to activations
+        T = T - T[-1]
+        np.testing.assert_allclose(mean[i], T @ posterior.mean, atol=1e-12)
+        np.testing.assert_allclose(cov[i], T @ V @ T.T, atol=1e-12)
+
+
+def test_weights_that_nothing_tells_apart_have_no_variance_of_their_difference():
+    """The covariance of the differences is singular but for rounding: a root is found all the same."""
+    shared = np.array([[1.0, 0.3], [0.3, 2.0]])
+    V = np.kron(np.ones((3, 3)), shared) + 1e-13 * np.eye(6)
+    L = np.linalg.cholesky(np.linalg.inv(V))
+    posterior = GaussianPosterior(np.zeros(6), L, 0.0, NewtonInfo(True, 1, 0.0))
+    mean, cov = softmax_activations(posterior, 3)(np.array([[1.0, -2.0]]))
+    np.testing.assert_array_equal(mean, 0)
+    np.testing.assert_allclose(cov, 0, atol=1e-2)
+    assert (np.einsum("nkk->nk", cov) >= 0).all()
