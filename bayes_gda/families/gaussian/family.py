@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.gaps import ObservedCounts, has_gaps
+from bayes_gda.data.gaps import ObservedCounts
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
