@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Tutorials are run by a kernel of this environment, in the repository, with one thread for each product.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where pages find `shell`
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 import bayes_gda  # noqa: E402

@@ -46,7 +46,7 @@ class LearningCurves:
     >>> from bayes_gda.validation import LearningCurves
     >>> loss = np.array([[[0.9, 0.8], [0.5, 0.6]]] * 2)  # 2 replicates, 20 and 40 rows, 2 learners
     >>> round(LearningCurves(("flexible", "rigid"), (20, 40), loss, loss).crossing("rigid", "flexible"))
-    27
+    26
     """
 
     learners: tuple[str, ...]
