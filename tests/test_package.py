@@ -127,7 +127,7 @@ def test_the_wheel_installs_into_a_clean_environment_and_builds_a_model(built, t
 @pytest.mark.slow
 def test_the_wheel_installs_with_its_dependencies(built, tmp_path):
     target = install(built[0], tmp_path / "clean", "--constraint", str(ROOT / "constraints.txt"))
-    assert python(SMOKE, executable=target, cwd=tmp_path).startswith("Model ")
+    assert python(SMOKE, executable=target, cwd=tmp_path).startswith("SummedModel ")
 
 
 def test_constraints_are_plain_pins():
