@@ -75,12 +75,9 @@ class Projecting(ClassNamePrefixFeaturesOutMixin, TransformerMixin):  # type: ig
         """Project rows (n, d) to the space of the class means (n, r), r ≤ K − 1, the most telling direction first.
 
         At the posterior means of the parameters. The covariance within a class is then the identity, so that distances
-        to the projected class means decide.
+        to the projected class means decide. Where a value of a row is missing its projection is not known: NaN.
         """
         rows: Floats = self._checked(X)
-        self._require_complete(
-            rows, "a projection needs complete rows. Fill them in, or use predict_proba, which integrates them out."
-        )
         return self._projection()(rows)
 
     @property

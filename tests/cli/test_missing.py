@@ -112,7 +112,7 @@ BAD = {
     "novel of a regression": (["predict", "logistic.nc", "pima.csv", "--novel", "0.1"], "`--novel` is for lda, qda"),
     "rate": (["predict", "naive.nc", "pima.csv", "--novel", "2"], "between 0 and 1; got 2"),
     "worth without use": (["predict", "naive.nc", "pima.csv", "--worth"], "Add: --missing use"),
-    "report": (["report", "pima.csv", "-t", "class", "--missing", "keep"], "is not one of"),
+    "report": (["report", "pima.csv", "-t", "class", "--missing", "use"], "is not one of"),
 }
 
 

@@ -128,7 +128,7 @@ def test_a_new_table_with_labels_keeps_the_class_codes():
         ),
         (
             {"species": ["Gentoo", None, "Adelie", nan, "Gentoo", "Adelie"]},
-            "Target 'species' is missing in 2 rows; fill in the labels, or drop these rows.",
+            "Target 'species' is missing in 2 rows; fill in the labels, or pass missing=\"drop\".",
         ),
         ({"species": pd.date_range("2024-01-01", periods=6)}, "Target 'species' holds dates or times (datetime64"),
         ({"island": "Dreem"}, "Level 'Dreem' of column 'island' (row 1) is unknown"),
@@ -144,8 +144,11 @@ def test_bad_new_table_with_labels(change, message):
 def test_new_table_with_labels_and_gaps():
     data = Dataset.from_frame(islands(), target="species")
     assert data.encode_labelled(islands().assign(mass=nan), target="species", missing="keep").has_missing
-    with pytest.raises(DataError, match='must be "error" or "keep" for new rows'):
-        data.encode_labelled(islands(), target="species", missing="drop")
+    table = islands().assign(mass=[nan, *islands()["mass"][1:]])
+    table.loc[2, "species"] = None
+    dropped = data.encode_labelled(table, target="species", missing="drop")
+    np.testing.assert_array_equal(dropped.X, data.X[[1, 3, 4, 5]])
+    np.testing.assert_array_equal(dropped.y, data.y[[1, 3, 4, 5]])
 
 
 def test_new_table_with_labels_needs_its_columns_and_rows(rows):

@@ -182,7 +182,7 @@ def test_the_report_has_it_where_a_table_has_categories(table, tmp_path):
     X, y = table
     data = Dataset.from_frame(X.assign(survived=y), target="survived", missing="drop")
     settings = ReportSettings(quick=True, draws=200)
-    assert "mixed" in {family.name for family in settings.families(data.K, data.encoding)}
+    assert "mixed" in {family.name for family in settings.families(data)}
     report = write_report(
         data, tmp_path / "out", settings=ReportSettings(quick=True, models=("mixed", "lda"), draws=200)
     )

@@ -72,7 +72,7 @@ def test_probabilities_are_those_of_the_continuum():
     assert model.inference_ == "exact"
     assert model.trust_.verdict == "exact"
     assert "empirical Bayes" in model.trust_.reason
-    assert model.continuum_.sentence.startswith("The data sit")
+    assert model.continuum_.sentence.startswith("By the evidence the covariances lie")
 
 
 def test_the_corners_are_scikit_learn_s_for_many_rows():

@@ -338,6 +338,7 @@ def plot_effects(curves: Sequence[PartialEffect], best: str, prob: float = 0.9) 
         axes.set_xlabel(labels([feature], 30, inches=2.0)[0])
         axes.margins(x=0)
         axes.locator_params(axis="x", nbins=4)
+        axes.xaxis.set_major_formatter("{x:.6g}")  # a common factor would stand on the label
     for axes in grid.flat[len(features) :]:
         axes.set_axis_off()
     for row in grid:

@@ -28,6 +28,7 @@ from reporting.plots.fits import (
 )
 
 from bayes_gda.prediction.decisions import decide
+from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting import plots
 from bayes_gda.reporting.plots import textbook
 from bayes_gda.reporting.plots.plane import feature_plane
@@ -40,6 +41,21 @@ def interval_plot(name, y=True):
     low, high = np.quantile(q, [0.05, 0.95], axis=0)
     d = data(name)
     return plots.plot_intervals(q.mean(axis=0), low, high, y=d.y if y else None, class_name=d.class_names[1])
+
+
+def effect_curves(name, draws=40):
+    """Partial effects of up to six features: of two classes by two models, else of up to six classes."""
+    d, out = data(name), []
+    for j in range(min(d.d, 6)):
+        x = np.linspace(*np.quantile(d.X[:, j], [0.05, 0.95]), 15)
+        X = np.tile(d.X[:draws], (15, 1))
+        X[:, j] = np.repeat(x, len(X) // 15)
+        for model, shared in (("lda", True), ("qda", False))[: 2 if d.K == 2 else 1]:
+            mean = probabilities(name, shared)(X).reshape(15, -1, d.K).mean(axis=1)
+            for k in [1] if d.K == 2 else range(min(d.K, 6)):
+                band = (np.maximum(mean[:, k] - 0.05, 0), np.minimum(mean[:, k] + 0.05, 1)) if shared else ()
+                out.append(PartialEffect(model, d.feature_names[j], str(d.class_names[k]), x, mean[:, k], *band))
+    return out
 
 
 def on(plot, *names):
@@ -75,6 +91,7 @@ MAKE = {
     "confusion": lambda name: plots.plot_confusion(judged(name).confusion, data(name).class_names),
     "curves": lambda name: plots.plot_curves(judged(name), data(name).class_names),
     "distances": lambda name: plots.plot_distances(distances(name)),
+    "effects": lambda name: plots.plot_effects(effect_curves(name), "lda"),
 }
 SCENES = {
     **on("regions", "iris", "pima", "breast-cancer", "twelve", "hostile", "one", "lda-mixture"),
@@ -111,6 +128,7 @@ SCENES = {
     **on("confusion", "pima", "twelve", "hostile"),
     **on("curves", "pima", "twelve", "hostile"),
     **on("distances", "pima", "twelve", "hostile"),
+    **on("effects", "pima", "twelve", "hostile"),
     "reliability-top": lambda: plots.plot_reliability({"top label": curves("pima")["top label"]}),
     "thresholds-pima": lambda: plots.plot_thresholds(thresholds()["logistic"], class_name="Yes"),
     "costs-pima": lambda: plots.plot_costs(thresholds()),
