@@ -9,8 +9,11 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-# Put before a script: jobs of a shell without a terminal are started deaf to Ctrl-C, and what they start as well.
-HEARS_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+# Put before a script: jobs of a shell without a terminal are started deaf to Ctrl-C, under nohup to a hang-up too.
+HEARS_CTRL_C = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "signal.signal(getattr(signal, 'SIGHUP', signal.SIGTERM), signal.SIG_DFL)\n"  # which nohup has ignored
+)
 
 
 @contextmanager
