@@ -92,16 +92,16 @@ class Online(BayesianClassifier):
 
         A random part of some 20 000 rows, held in memory, sets the standardisation, the start and, by empirical Bayes,
         the prior. With the same feature map and prior the posterior is that of `fit`. A few more passes judge it over
-        all rows, by expectation propagation for two classes and by importance weights for more: where it is not good
-        enough, inference='auto' takes the corrected posterior. There is no MCMC; where that would be needed a warning
-        says so.
+        all rows, by expectation propagation for two classes and by the Gaussian variational approximation for more:
+        where it is not good enough, inference='auto' takes the better posterior. There is no MCMC; where that would be
+        needed a warning says so.
 
         Parameters
         ----------
         batches
             The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
-        self._check_fast("fit_batches", "auto", "laplace", "ep")
+        self._check_fast("fit_batches", "auto", "laplace", "ep", "variational")
         seed = seed_of(self.random_state)
         size = max(SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT * len(batches.feature_names) * batches.K)
         part = batches.sample(size, random_seed=seed)

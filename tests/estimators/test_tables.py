@@ -54,17 +54,27 @@ def test_regressions_from_a_path(K, name, tmp_path, monkeypatch):
     assert model.trust_.verdict == truth.trust_.verdict == "trusted"
     error = np.hypot(model.log_evidence_error_, truth.log_evidence_error_)
     assert abs(model.log_evidence_ - truth.log_evidence_) < 5 * error
-    if K == 2:  # by expectation propagation
-        seen, whole = model.trust_.propagation, truth.trust_.propagation
-        assert "on 3000 training rows" in model.trust_.reason
-        assert seen.shift.largest == pytest.approx(whole.shift.largest, rel=0.01)
-        assert seen.better_error == pytest.approx(whole.better_error, rel=0.5)
-        rows = np.vstack([frame.to_numpy()[:50], 5 * frame.to_numpy()[:50]])
-        rows = pd.DataFrame(rows, columns=frame.columns)
-        np.testing.assert_allclose(model.trust_for(rows).error, truth.trust_for(rows).error, rtol=0.5, atol=1e-5)
-    else:  # by importance weights: here of few draws
-        assert model.trust_.ess_fraction > 0.9
-        assert abs(model.trust_.shift.largest - truth.trust_.shift.largest) < 0.005
+    # By expectation propagation, or by the variational Gaussian.
+    seen, whole = model.trust_.propagation, truth.trust_.propagation
+    assert seen.method == {2: "ep", 3: "variational"}[K]
+    assert "on 3000 training rows" in model.trust_.reason
+    assert seen.shift.largest == pytest.approx(whole.shift.largest, rel=0.01)
+    assert seen.better_error == pytest.approx(whole.better_error, rel=0.5)
+    rows = np.vstack([frame.to_numpy()[:50], 5 * frame.to_numpy()[:50]])
+    rows = pd.DataFrame(rows, columns=frame.columns)
+    np.testing.assert_allclose(model.trust_for(rows).error, truth.trust_for(rows).error, rtol=0.5, atol=1e-5)
+
+
+def test_few_rows_of_three_classes_are_corrected(tmp_path):
+    """The variational posterior of a table is that of `fit`, where it corrects Laplace and where it is asked for."""
+    frame, y = table(60)
+    frame.assign(y=y).to_parquet(tmp_path / "t.parquet")
+    model, truth = BayesianLogisticRegression().fit(tmp_path / "t.parquet", "y"), BayesianLogisticRegression()
+    truth.fit(frame, y)
+    assert model.inference_ == truth.inference_ == "variational"
+    np.testing.assert_allclose(model.predict_proba(frame), truth.predict_proba(frame), atol=1e-6)
+    asked = BayesianLogisticRegression(inference="variational").fit(tmp_path / "t.parquet", "y")
+    np.testing.assert_array_equal(asked.predict_proba(frame), model.predict_proba(frame))
 
 
 def test_few_rows_are_corrected_or_named_as_what_they_are(tmp_path):

@@ -9,13 +9,13 @@ from scipy.special import softmax
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.families.linear.ep.softmax import softmax_variational
-from bayes_gda.families.linear.ep.softmax_beyond import SoftmaxBeyond
-from bayes_gda.families.linear.ep.softmax_certificate import certify, survey
-from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.beyond import SoftmaxBeyond
+from bayes_gda.families.linear.variational.certificate import certify, survey
+from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
+from bayes_gda.families.linear.variational.sites import softmax_variational
 from bayes_gda.priors import Normal
 
 # Sizes that a core does in seconds.
@@ -57,7 +57,7 @@ def judge_softmax_case(seed: int, seconds: float) -> dict[str, Any]:
     except ConvergenceError:
         return record | {"converged": False}
     seen = survey(laplace, posterior, target, target.Phi)
-    beyond = SoftmaxBeyond(posterior, target, seen.size)
+    beyond = SoftmaxBeyond.of(posterior, target, seen.size)
     far = np.column_stack([np.ones(len(new)), FAR * new[:, 1:]])
     training = target.Phi[np.linspace(0, target.n - 1, min(target.n, JUDGED)).astype(int)]
     rows = np.ascontiguousarray(np.vstack([training, new, far]))

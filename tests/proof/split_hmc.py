@@ -16,9 +16,9 @@ from scipy.special import expit
 
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear import links, softmax_links
-from bayes_gda.families.linear.ep.softmax import RepeatedPrior
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.sites import RepeatedPrior
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
 

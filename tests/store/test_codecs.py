@@ -19,10 +19,10 @@ from bayes_gda.families.gaussian.continuum import Grid
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
-from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor
+from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
 from bayes_gda.families.mixed.choice import Choice
 from bayes_gda.families.mixed.classifier import MixedClassifier
 from bayes_gda.families.mixed.column import Statistic

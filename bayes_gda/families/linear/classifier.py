@@ -16,9 +16,9 @@ from bayes_gda.errors import StoreError
 from bayes_gda.families.linear import links, softmax_links
 from bayes_gda.families.linear.ep.row_certificate import RowCertificate
 from bayes_gda.families.linear.ep.sites import match
-from bayes_gda.families.linear.ep.softmax import leave_row_out
-from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
+from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
+from bayes_gda.families.linear.variational.sites import leave_row_out
 from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Link

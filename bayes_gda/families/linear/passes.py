@@ -7,9 +7,10 @@ whether one or a thousand of them are summed at a time, is the business of the s
 
 sample    one pass: a random part, held in memory; it sets the feature map, the start and the proposal's mean
 Newton    two or three passes from that start
-verdict   two classes: expectation propagation, some three passes, and one or two for its certificate on all rows;
-          else, or where that is not enough, one pass for the log density of all draws over all rows, a second one only
-          where the first will not do, and a third to refine a corrected posterior whose probabilities are rough
+verdict   expectation propagation for two classes, the Gaussian variational approximation for more: some three passes,
+          and one or two for its certificate on all rows; where that is not enough, one pass for the log density of all
+          draws over all rows, a second one only where the first will not do, and a third to refine a corrected
+          posterior whose probabilities are rough
 """
 
 from collections.abc import Callable
@@ -30,8 +31,12 @@ from bayes_gda.families.linear.family import FLAT, Linear
 from bayes_gda.families.linear.logistic import GaussianTerms, LogisticTarget
 from bayes_gda.families.linear.mode import RegressionTarget, regression_laplace
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.sites import RepeatedPrior
+from bayes_gda.families.linear.variational.sites import chunk_sums as softmax_sums
+from bayes_gda.families.linear.variational.summed import judge_summed as judge_softmax_summed
 from bayes_gda.methods.density import ThirdOrder
 from bayes_gda.methods.ep.propagation import SiteSums, expectation_propagation
+from bayes_gda.methods.ep.variational import variational_gaussian
 from bayes_gda.methods.ladder import Propagated
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import Normal
@@ -207,6 +212,29 @@ def chunked_ep(target: ChunkedTarget, start: GaussianPosterior) -> GaussianPoste
     return expectation_propagation(site_pass, target.gaussian, start, max_passes=CHUNKED_PASSES)
 
 
+def chunked_variational(target: ChunkedTarget, start: GaussianPosterior) -> GaussianPosterior:
+    """Return the Gaussian variational approximation of a softmax regression on a table that is summed over.
+
+    Parameters
+    ----------
+    target
+        The log posterior of all rows, one pass a look; more than two classes.
+    start
+        Its Laplace approximation.
+
+    Raises
+    ------
+    ConvergenceError
+        If too many passes would be needed.
+    """
+
+    def site_pass(mean: Floats, root: Floats, _: float) -> SiteSums:
+        return SiteSums(*target.sum(partial(softmax_sums, mean=mean, root=root)))
+
+    prior = RepeatedPrior(target.gaussian, target.K)
+    return variational_gaussian(site_pass, prior, start, max_passes=CHUNKED_PASSES)
+
+
 @dataclass(frozen=True, eq=False)
 class InPasses(Linear):
     """A regression on all rows of a table that is summed over, here or on a cluster: every look at it is a pass.
@@ -270,17 +298,21 @@ class InPasses(Linear):
         return False
 
     def propagate(self, gaussian: GaussianPosterior) -> Propagated | None:
-        """Return the Gaussian of expectation propagation over all rows, for two classes."""
+        """Return the better Gaussian over all rows: by expectation propagation for two classes, else variational."""
         target = self.target
         assert isinstance(target, ChunkedTarget)
-        if not self.binary:
-            return None
+        spread = self.spread_rows
         try:
-            posterior = chunked_ep(target, gaussian)
+            if self.binary:
+                posterior = chunked_ep(target, gaussian)
+                judged = judge_summed(target.sum, self.cost_rows, gaussian, posterior, self.Phi[spread])
+                return Propagated(posterior, *judged)
+            posterior = chunked_variational(target, gaussian)
         except ConvergenceError:
             return None
-        spread = self.Phi[self.spread_rows]
-        return Propagated(posterior, *judge_summed(target.sum, self.cost_rows, gaussian, posterior, spread))
+        part = target.of_rows(self.Phi[spread], self.data.y[spread])
+        assert isinstance(part, SoftmaxTarget)
+        return Propagated(posterior, *judge_softmax_summed(target.sum, self.data.K, gaussian, posterior, part))
 
     def _fitted(self, **source: Any) -> RegressionClassifier:
         return replace(super()._fitted(**source), shares=self.count / self.count.sum())

@@ -11,8 +11,11 @@ from bayes_gda.families.linear.ep.certificate import judge_laplace
 from bayes_gda.families.linear.ep.summed import judge_summed
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
-from bayes_gda.families.linear.passes import ChunkedTarget, chunked_laplace
+from bayes_gda.families.linear.passes import CHUNKED_PASSES, ChunkedTarget, chunked_laplace, chunked_variational
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.certificate import judge_softmax
+from bayes_gda.families.linear.variational.summed import Kept, Seen
+from bayes_gda.families.linear.variational.summed import judge_summed as judge_softmax_summed
 from bayes_gda.priors import Normal
 
 
@@ -104,6 +107,52 @@ def test_the_certificate_of_sums_is_that_of_all_rows(n, rare):
     assert found.log_evidence == pytest.approx(truth.log_evidence, abs=max(truth.log_evidence_error, 1e-4))
     rows = np.vstack([spread, 4 * spread])
     np.testing.assert_allclose(of_new.errors(rows)[0], of_rows.errors(rows)[0], rtol=0.6, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [600, 20_000])
+def test_the_variational_gaussian_of_sums_is_that_of_all_rows(n):
+    """Softmax: the same passes, and a certificate from a sample of the rows where these are many."""
+    target, whole, passes = case(3, n=n)
+    laplace = regression_laplace(whole)
+    posterior, truth, of_rows = judge_softmax(whole, laplace)
+    passes.clear()
+    found = chunked_variational(target, laplace)
+    assert len(passes) == found.info.n_iter == posterior.info.n_iter <= CHUNKED_PASSES
+    np.testing.assert_allclose(found.mean, posterior.mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.chol_precision, posterior.chol_precision, rtol=1e-6, atol=1e-6)
+    spread = target.of_rows(whole.Phi[:: n // 300], whole.y[:: n // 300])
+    passes.clear()
+    evidence, of_new = judge_softmax_summed(target.sum, 3, laplace, found, spread)
+    assert len(passes) == 1
+    assert (evidence.shift.rows, evidence.shift.which) == (n, "training")
+    for name in ("largest", "flips"):
+        assert getattr(evidence.shift, name) == pytest.approx(getattr(truth.shift, name), rel=1e-6)
+    assert evidence.shift.link_largest >= truth.shift.link_largest * (1 - 1e-9)  # more rows are looked at, not fewer
+    assert evidence.shift.typical == pytest.approx(truth.shift.typical, rel=0.3)
+    assert evidence.certificate == pytest.approx(truth.certificate, rel=0.3)
+    assert evidence.log_evidence == pytest.approx(truth.log_evidence, abs=0.5 * truth.log_evidence_error)
+    rows = np.vstack([spread.Phi, 4 * spread.Phi])
+    np.testing.assert_allclose(of_new.errors(rows)[0], of_rows.errors(rows)[0], rtol=0.3, atol=1e-5)
+
+
+def test_a_sample_by_priority_is_unbiased():
+    """Sums over the sample are those over all rows on average, however the rows are cut into chunks."""
+    rng = np.random.default_rng(0)
+    n, most = 400, 40
+    size = rng.gamma(0.3, size=n)
+    values = np.column_stack([np.ones(n), size, rng.normal(size=n) * size])
+    sums = []
+    for _ in range(2000):
+        rank = size / (1 - rng.random(n))
+        pieces = [Kept(values[i : i + 70], size[i : i + 70], rank[i : i + 70]) for i in range(0, n, 70)]
+        sample = reduce(lambda a, b: a.joined(b, most + 1), pieces)
+        drawn, counts = Seen(n, 0, 0.0, 0.0, sample, sample).drawn(most)
+        assert len(drawn) == most
+        sums.append(counts @ drawn)
+    error = np.std(sums, axis=0) / np.sqrt(len(sums))
+    np.testing.assert_array_less(np.abs(np.mean(sums, axis=0) - values.sum(axis=0)), 4 * error)
+    # Szegedy (2006): the sum of the sizes themselves has a standard error of at most a share 1/√(k − 1).
+    assert np.std(sums, axis=0)[1] < values[:, 1].sum() / np.sqrt(most - 1)
 
 
 def test_many_rows_in_memory_are_judged_by_sums(monkeypatch):

@@ -1,1 +1,1 @@
-"""Better Gaussians than Laplace's for the regressions: expectation propagation, and the variational one for softmax."""
+"""Expectation propagation for logistic regression: sites, passes, and how far its probabilities may be off."""

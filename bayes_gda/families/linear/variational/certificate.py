@@ -7,11 +7,11 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear import softmax_links
 from bayes_gda.families.linear.ep.certificate import Certificate
-from bayes_gda.families.linear.ep.softmax import softmax_variational
-from bayes_gda.families.linear.ep.softmax_beyond import SoftmaxBeyond
-from bayes_gda.families.linear.ep.softmax_rows import SoftmaxRowCertificate
 from bayes_gda.families.linear.predictors import softmax_activations
 from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.beyond import SoftmaxBeyond
+from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
+from bayes_gda.families.linear.variational.sites import softmax_variational
 from bayes_gda.linalg import for_blocks
 from bayes_gda.methods.ep.certificate import VARIATIONAL
 from bayes_gda.methods.ep.propagation import blas_threads
@@ -85,14 +85,18 @@ def certify(laplace: GaussianPosterior, beyond: SoftmaxBeyond, rows: Floats, see
     The distance of Laplace to the variational Gaussian is taken over all of them, what that leaves out over the most
     exposed and some others.
     """
-    with blas_threads(laplace.dim):
-        chosen = np.arange(len(rows))
-        if len(rows) > 2 * JUDGED:
-            exposed = np.argpartition(seen.size, -JUDGED)[-JUDGED:]
-            chosen = np.union1d(exposed, np.linspace(0, len(rows) - 1, JUDGED).astype(int))
-        skewed, widened = beyond.changes(rows[chosen])
-    cert = np.maximum(np.abs(skewed), np.abs(skewed + widened)).max(initial=0.0)
-    return Certificate(seen.shift(), float(cert), VARIATIONAL)
+    chosen = np.arange(len(rows))
+    if len(rows) > 2 * JUDGED:
+        exposed = np.argpartition(seen.size, -JUDGED)[-JUDGED:]
+        chosen = np.union1d(exposed, np.linspace(0, len(rows) - 1, JUDGED).astype(int))
+    return Certificate(seen.shift(), largest_change(beyond, rows[chosen]), VARIATIONAL)
+
+
+def largest_change(beyond: SoftmaxBeyond, rows: Floats) -> float:
+    """Return how much what is left out changes a probability of rows (k, m) at most, by skewness or by both parts."""
+    with blas_threads(beyond.posterior.dim):
+        skewed, widened = beyond.changes(rows)
+    return float(np.maximum(np.abs(skewed), np.abs(skewed + widened)).max(initial=0.0))
 
 
 def judge_softmax(
@@ -104,8 +108,15 @@ def judge_softmax(
     """
     posterior = softmax_variational(target, laplace)
     seen = survey(laplace, posterior, target, target.Phi)
-    beyond = SoftmaxBeyond(posterior, target, seen.size)
-    certified, change = certify(laplace, beyond, target.Phi, seen), beyond.evidence_change
+    beyond = SoftmaxBeyond.of(posterior, target, seen.size)
+    return posterior, *conclude(laplace, beyond, certify(laplace, beyond, target.Phi, seen))
+
+
+def conclude(
+    laplace: GaussianPosterior, beyond: SoftmaxBeyond, certified: Certificate
+) -> tuple[Propagation, SoftmaxRowCertificate]:
+    """Return what a certificate of all training rows says of Laplace, and what is kept to judge new rows by."""
+    posterior, change = beyond.posterior, beyond.evidence_change
     evidence = Propagation(
         replace(certified.shift, which="training"),
         certified.cert,
@@ -115,5 +126,5 @@ def judge_softmax(
         passes=posterior.info.n_iter,
         method="variational",
     )
-    rows = SoftmaxRowCertificate(laplace, posterior, beyond.covariance_root, certified.gap, target.K, target.reference)
-    return posterior, evidence, rows
+    rows = SoftmaxRowCertificate(laplace, posterior, beyond.covariance_root, certified.gap, beyond.K, beyond.reference)
+    return evidence, rows

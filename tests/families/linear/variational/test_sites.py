@@ -7,16 +7,16 @@ from scipy.special import log_softmax, logsumexp, softmax
 from bayes_gda.data.examples import load_example
 from bayes_gda.errors import ConvergenceError
 from bayes_gda.families.linear.ep.logistic import logistic_ep
-from bayes_gda.families.linear.ep.softmax import (
+from bayes_gda.families.linear.logistic import LogisticTarget
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.sites import (
     RepeatedPrior,
     SoftmaxSites,
     average_over_points,
     expand,
     softmax_variational,
 )
-from bayes_gda.families.linear.logistic import LogisticTarget
-from bayes_gda.families.linear.mode import regression_laplace
-from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.methods.ep.variational import variational_gaussian
 from bayes_gda.priors import Normal
 

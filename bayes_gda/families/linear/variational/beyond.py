@@ -16,16 +16,16 @@ unlike the sites of expectation propagation, the variational ones have not taken
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.families.linear.ep.softmax import normal_points
 from bayes_gda.families.linear.predictors import softmax_activations
 from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.families.linear.softmax_links import contrast_root, softmax_in_place
+from bayes_gda.families.linear.variational.sites import normal_points
 from bayes_gda.linalg import row_blocks, solve_triangular, wide_blocks
 from bayes_gda.methods.ep.certificate import SKETCH_SEED
 from bayes_gda.methods.laplace import GaussianPosterior
@@ -57,18 +57,44 @@ class SoftmaxBeyond:
     ----------
     posterior
         The Gaussian.
-    target
-        The posterior that it approximates.
-    sizes
-        (n,) what each row may contribute, up to a factor; rows are drawn in proportion to it.
-    most
-        Rows that are summed over.
+    K, reference
+        Number of classes; whether the last one has weights zero.
+    Phi
+        (b, m) training rows that are summed over.
+    counts
+        (b,) how many rows each of them stands for.
     """
 
     posterior: GaussianPosterior
-    target: SoftmaxTarget
-    sizes: Floats
-    most: int = SUMMED_ROWS
+    K: int
+    reference: bool
+    Phi: Floats
+    counts: Floats
+
+    @classmethod
+    def of(cls, posterior: GaussianPosterior, target: SoftmaxTarget, sizes: Floats, most: int = SUMMED_ROWS) -> Self:
+        """Return it for rows in memory.
+
+        Parameters
+        ----------
+        posterior
+            The Gaussian.
+        target
+            The posterior that it approximates.
+        sizes
+            (n,) what each row may contribute, up to a factor; rows are drawn in proportion to it.
+        most
+            Rows that are summed over.
+        """
+        chosen, counts = draw_in_proportion(sizes, most)
+        if target.sample_weight is not None:
+            counts = counts * target.sample_weight[chosen]
+        return cls(posterior, target.K, target.reference, target.Phi[chosen], counts)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows of weights, and m."""
+        return self.K - self.reference, self.Phi.shape[1]
 
     @cached_property
     def _root(self) -> Floats:
@@ -82,11 +108,8 @@ class SoftmaxBeyond:
 
     @cached_property
     def _groups(self) -> list[_Group]:
-        chosen, scale = draw_in_proportion(self.sizes, self.most)
-        Phi, c = self.target.Phi[chosen], scale
-        if self.target.sample_weight is not None:
-            c = c * self.target.sample_weight[chosen]
-        mean, cov = softmax_activations(self.posterior, self.target.K, reference_class=self.target.reference)(Phi)
+        Phi, c = self.Phi, self.counts
+        mean, cov = softmax_activations(self.posterior, self.K, reference_class=self.reference)(Phi)
         wide = np.einsum("nkk->nk", cov).max(axis=1) > WIDE
         groups = []
         if not wide.all():
@@ -104,10 +127,10 @@ class SoftmaxBeyond:
     @cached_property
     def _sketch(self) -> Floats:
         """V t for each random pair (dim, pairs), and tᵀVt in the last row."""
-        (R, m), S = self.target.shape, PAIRS
+        (R, m), S = self.shape, PAIRS
         XY = self._root @ np.random.default_rng(SKETCH_SEED).standard_normal((self.posterior.dim, 2 * S))
         t = np.zeros((R, m, S))
-        for Phi, P, c in self._blocks(2 * S * self.target.K):
+        for Phi, P, c in self._blocks(2 * S * self.K):
             A = self._activations(Phi, XY)
             t += np.einsum("nm,nks->kms", Phi, c[:, None, None] * third_moments(P, A[..., :S], A[..., S:])[:, :R])
         flat = t.reshape(R * m, S)
@@ -126,18 +149,18 @@ class SoftmaxBeyond:
 
     def _activations(self, Phi: Floats, W: Floats) -> Floats:
         """Activations (b, K, S) of directions W (dim, S)."""
-        R, m = self.target.shape
-        A = np.zeros((len(Phi), self.target.K, W.shape[1]))
+        R, m = self.shape
+        A = np.zeros((len(Phi), self.K, W.shape[1]))
         A[:, :R] = np.matmul(Phi, W.reshape(R, m, -1)).swapaxes(0, 1)
         return A
 
     def changes(self, rows: Floats) -> tuple[Floats, Floats]:
         """Return what skewness adds to probabilities (k, K) of rows (k, m), and what the change of covariance adds."""
-        K, (R, m) = self.target.K, self.target.shape
+        K, (R, m) = self.K, self.shape
         D = K - 1
         half = max(LEAST_POINTS, 1 << (JUDGED_POINTS * D - 1).bit_length()) // 2
         z = normal_points(D, 2 * half)[:, :half]
-        mean, cov = softmax_activations(self.posterior, K, reference_class=self.target.reference)(rows)
+        mean, cov = softmax_activations(self.posterior, K, reference_class=self.reference)(rows)
         B, inverse = contrast_root(cov)
         skewed, widened = np.empty((len(rows), K)), np.empty((len(rows), K))
         C = self.covariance_root.reshape(R, m, -1)
@@ -167,7 +190,7 @@ class SoftmaxBeyond:
         k, S = len(direction), z.shape[1]
         W = np.ascontiguousarray((direction @ z).swapaxes(0, 1)).reshape(self.posterior.dim, k * S)
         total = np.zeros(k * S)
-        for Phi, P, c in self._blocks(self.target.K * k * S):
+        for Phi, P, c in self._blocks(self.K * k * S):
             total += c @ third_form(P, self._activations(Phi, W))
         return total.reshape(k, S)
 

@@ -1,7 +1,5 @@
 """What the variational Gaussian leaves out: sums by definition, truth by quadrature and sampling, leave-one-out."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from proof.split_hmc import sample_truth
@@ -9,18 +7,18 @@ from scipy.special import softmax
 
 from bayes_gda import BayesianLogisticRegression
 from bayes_gda.data.examples import load_example
-from bayes_gda.families.linear.ep.softmax import leave_row_out, normal_points, softmax_variational
-from bayes_gda.families.linear.ep.softmax_beyond import (
+from bayes_gda.families.linear.mode import regression_laplace
+from bayes_gda.families.linear.predictors import SoftmaxPredictor
+from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.beyond import (
     SUMMED_ROWS,
     SoftmaxBeyond,
     draw_in_proportion,
     third_form,
     third_moments,
 )
-from bayes_gda.families.linear.ep.softmax_certificate import certify, judge_softmax, survey
-from bayes_gda.families.linear.mode import regression_laplace
-from bayes_gda.families.linear.predictors import SoftmaxPredictor
-from bayes_gda.families.linear.softmax import SoftmaxTarget
+from bayes_gda.families.linear.variational.certificate import certify, judge_softmax, survey
+from bayes_gda.families.linear.variational.sites import leave_row_out, normal_points, softmax_variational
 from bayes_gda.priors import Normal
 
 
@@ -89,7 +87,7 @@ def test_changes_against_quadrature():
     rows = np.array([[-2.0], [-0.7], [0.6], [1.5], [3.0]])
     truth, covariance, log_evidence = quadrature(target, rows)
     posterior = softmax_variational(target, regression_laplace(target))
-    beyond = SoftmaxBeyond(posterior, target, np.ones(target.n))
+    beyond = SoftmaxBeyond.of(posterior, target, np.ones(target.n))
     p = SoftmaxPredictor(rows, 3, True).gaussian(posterior, "exact")
     skewed, widened = beyond.changes(rows)
     assert np.abs(p + skewed - truth).max() < 0.7 * np.abs(p - truth).max()
@@ -141,8 +139,8 @@ def test_many_rows_are_summed_in_part():
     posterior = softmax_variational(target, laplace)
     seen = survey(laplace, posterior, target, target.Phi)
     rows = np.ascontiguousarray(3 * target.Phi[:5])
-    part = SoftmaxBeyond(posterior, target, seen.size)
-    whole = replace(part, most=target.n)
+    part = SoftmaxBeyond.of(posterior, target, seen.size)
+    whole = SoftmaxBeyond.of(posterior, target, seen.size, target.n)
     assert sum(len(group.Phi) for group in part._groups) <= SUMMED_ROWS
     for a, b in zip(part.changes(rows), whole.changes(rows), strict=True):
         np.testing.assert_allclose(a, b, atol=0.3 * np.abs(b).max())

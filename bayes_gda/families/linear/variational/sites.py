@@ -70,6 +70,11 @@ def softmax_variational(target: SoftmaxTarget, start: GaussianPosterior) -> Gaus
     return variational_gaussian(SoftmaxSites(target), prior, start)
 
 
+def chunk_sums(target: SoftmaxTarget, mean: Floats, root: Floats) -> SiteSums:
+    """Return the site sums of some rows of a table: a pass is their sum over all chunks."""
+    return SoftmaxSites(target)(mean, root)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class RepeatedPrior:
     """The same Gaussian prior for each of R rows of weights, one after the other."""

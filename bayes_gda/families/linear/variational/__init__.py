@@ -1,0 +1,1 @@
+"""The Gaussian variational approximation of softmax regression, and how far its probabilities may be off."""
