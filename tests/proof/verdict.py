@@ -34,7 +34,7 @@ from bayes_gda.prediction.fitted import FittedModel
 
 FOLDER = Path(__file__).resolve().parents[2] / "reports" / "proof"
 NUMBERS = "verdict.json"
-BINARY, MULTICLASS = 220, 110
+BINARY, MULTICLASS = 270, 130
 # Standard errors of the truth granted: the largest of some hundred rows reaches so many by chance.
 NOISE = 4.0
 # A truth whose largest error times NOISE is beyond the tolerance cannot tell; chains that refuse more than half of
