@@ -189,18 +189,20 @@ def fit(family: "Family", settings: Settings) -> Fit:
 def fit_every(
     family: "Family", settings: Settings, *, sampling: bool, stage: Stage = lambda name: nullcontext()
 ) -> Fit:
-    """Fit by every method that applies, and choose the best: exact, MCMC that converged, then what the verdict says.
+    """Fit by every method that applies, and choose one: that asked for, or the best.
+
+    The best one is exact, MCMC that converged, then what the verdict says.
 
     Parameters
     ----------
     family, settings
-        As in `fit`; `settings.inference` is taken as `auto`.
+        As in `fit`; a method that is asked for is chosen where the model has it.
     sampling
         Whether to run MCMC too, which the other methods are then held against.
     stage
         Opened with `fit` and `sample` around these parts of the work.
     """
-    settings = replace(settings, inference="auto")
+    asked, settings = settings.inference, replace(settings, inference="auto")
     models: dict[str, FittedModel] = {}
     evidence: dict[str, tuple[float, float]] = {}
     with stage("fit"):
@@ -221,7 +223,7 @@ def fit_every(
     if sampling and family.can_sample:
         with stage("sample"):
             out = _sampled(out, settings, quiet=True)
-    chosen = _choose_best(out.models, weighing, out.verdict.diagnosis)
+    chosen = asked if asked in out.models else _choose_best(out.models, weighing, out.verdict.diagnosis)
     verdict = out.verdict if chosen == "mcmc" else replace(weighing, diagnosis=out.verdict.diagnosis)
     return replace(out, chosen=chosen, verdict=verdict)
 

@@ -138,7 +138,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     for kind in families:
         name = kind.name
         try:
-            family = kind.bind(kind.prepare(train, ladder.inference))
+            family = kind.bind(kind.prepare(train, "auto"))
             # Rows with gaps are sampled by data augmentation where there is no closed form: quick, and all there is.
             sampling = not settings.quick or (gaps and not family.has_mode and family.exact() is None)
             fitted = fit_every(family, ladder, sampling=sampling, stage=clock.of(name))

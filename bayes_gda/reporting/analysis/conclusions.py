@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from bayes_gda.methods.diagnostics import Diagnosis
 
 FAST = "Is Laplace's approximation accurate for"
+# Methods that a report's predictions may rest on, as its sentences name them.
+USED = {
+    "laplace": "the Laplace approximation",
+    "mcmc": "MCMC",
+    "corrected": "the corrected posterior",
+    "ep": "expectation propagation",
+    "variational": "the Gaussian variational approximation",
+}
 
 
 def conclude(analysis: Analysis) -> tuple[Conclusion, ...]:
@@ -136,10 +144,30 @@ def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) ->
     exact = {name: m for name, m in models.items() if m.method == "exact"}
     conclusions = [_exact(exact, settings)] if exact else []
     for name, model in models.items():
-        if name not in exact:
+        if name not in exact and "exact" in model.fitted.models:
+            conclusions.append(_beside_exact(name, model, settings))
+        elif name not in exact:
             estimator = model.fitted.family.estimator
             conclusions.append(judged(name, estimator, model.method, model.fitted.weighing, settings))
     return conclusions
+
+
+def _beside_exact(name: str, model: Scorecard, settings: ReportSettings) -> Conclusion:
+    """Give the light of a method that was asked for though the posterior is known in closed form."""
+    error = _error_sentence(USED[model.method], *model.largest_error("exact"), name, model, settings)
+    light: Light = "green" if model.largest_error("exact")[0] <= settings.tolerance else "amber"
+    step = f"This report uses {USED[model.method]}, as asked. Without --inference it uses the exact posterior."
+    sentence = f"It is not needed: the posterior is known in closed form. {error}"
+    return Conclusion(_fast(name), light, sentence, step, settings.command("report", "--models", name))
+
+
+def _error_sentence(
+    method: str, error: float, noise: float, name: str, model: Scorecard, settings: ReportSettings
+) -> str:
+    largest = small(error)
+    digits = len(largest.partition(".")[2])
+    rows = f"{len(model.log_probabilities)} held-out rows ({name}; tolerance {settings.tolerance:g})"
+    return f"The largest error of a probability by {method} is {largest} ± {noise:.{digits}f} on {rows}."
 
 
 def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclusion:
@@ -147,10 +175,7 @@ def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclus
     sentence = f"It is not needed: the {'posterior is' if single else 'posteriors are'} known in closed form."
     if off := {name: m.largest_error("laplace") for name, m in models.items() if "laplace" in m.probabilities}:
         worst = max(off, key=lambda name: off[name][0])
-        largest = small(off[worst][0])
-        error = f"{off[worst][1]:.{len(largest.partition('.')[2])}f}"  # to as many digits
-        rows = f"{len(models[worst].log_probabilities)} held-out rows ({worst}; tolerance {settings.tolerance:g})"
-        sentence += f" The largest error of a probability by Laplace's approximation is {largest} ± {error} on {rows}."
+        sentence += " " + _error_sentence("Laplace's approximation", *off[worst], worst, models[worst], settings)
     return Conclusion(_fast(listed_names(list(models))), "green", sentence, "This report uses the exact posterior.")
 
 
@@ -175,12 +200,11 @@ def judged(name: str, estimator: str, method: str, trust: Verdict, settings: Rep
     topic, reason = _fast(name), trust.reason
     if trust.verdict == "trusted":
         return Conclusion(topic, "green", reason, "No other method is needed here.")
-    used = {
-        "mcmc": "This report uses MCMC.",
-        "corrected": "This report uses the corrected posterior.",
-        "ep": "This report uses expectation propagation.",
-        "variational": "This report uses the Gaussian variational approximation.",
-    }.get(method, "")
+    used = f"This report uses {USED[method]}." if method != "laplace" else ""
+    if method == settings.inference:  # and not what the report would have chosen
+        step = f"This report uses {USED[method]}, as asked. Without --inference it uses the most accurate method."
+        light: Light = "red" if method == "laplace" and trust.verdict == "needs-mcmc" else "amber"
+        return Conclusion(topic, light, reason, step, settings.command("report", "--models", name))
     if trust.verdict == "corrected":
         step = f"{used} In Python, inference='auto' makes this correction."
         return Conclusion(topic, "amber", reason, step.strip(), f"{estimator}(inference='auto').fit(X, y)")
@@ -297,7 +321,8 @@ def what_next(conclusions: list[Conclusion], chosen: Scorecard, settings: Report
         return Conclusion(topic, "red", f"First settle: {reds[0].topic}", reds[0].step, reds[0].call)
     # What weighting corrects, a new fit corrects too.
     ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
-    call = settings.command("fit", "--model", name, "--out", f"{name}.nc")
+    method = ("--inference", settings.inference) if chosen.method == settings.inference else ()
+    call = settings.command("fit", "--model", name, *method, "--out", f"{name}.nc")
     title = in_sentence(chosen.fitted.family.title)
     if ambers:
         first = ambers[0]

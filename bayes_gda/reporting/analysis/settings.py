@@ -16,7 +16,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.families.base import Family
 from bayes_gda.families.registry import default_families, family_names, get_family
-from bayes_gda.methods.settings import TOLERANCE, Settings, seed_of
+from bayes_gda.methods.settings import TOLERANCE, Inference, Link, Settings, seed_of
 
 # How long stages take beside each other, by their first words, as the timings of the gallery's reports show; others 1.
 EFFORT = {"fit": 6.0, "sample": 10.0, "evaluate": 4.0, "weigh": 1.0, "draw": 15.0, "write": 3.0}
@@ -47,6 +47,11 @@ class ReportSettings:
         calls as many actions as there are classes by these.
     quick
         Whether to leave MCMC out. PyMC is then not even imported.
+    inference
+        The method that the predictions rest on, in the models that have it; `auto` is the best one. The others stand
+        beside it in any case.
+    link
+        How a Gaussian posterior of the weights of a regression becomes probabilities: `exact` or `probit`.
     sampler, draws, chains
         Which NUTS, draws of each chain, and the number of chains; other methods draw as many altogether.
     random_seed
@@ -68,6 +73,8 @@ class ReportSettings:
     costs: ArrayLike | None = None
     action_names: Sequence[str] | None = None
     quick: bool = False
+    inference: Inference = "auto"
+    link: Link = "exact"
     sampler: str = "pymc"
     draws: int = 1000
     chains: int = 4
@@ -95,7 +102,9 @@ class ReportSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise DataError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
-        self.ladder()  # which checks the tolerance
+        self.ladder()  # which checks the rest
+        if self.quick and self.inference == "mcmc":
+            raise DataError("`inference` must not be 'mcmc' with quick=True, which leaves MCMC out. Drop one of them.")
 
     @property
     def size(self) -> int:
@@ -141,7 +150,9 @@ class ReportSettings:
     def ladder(self) -> Settings:
         """Return how the ladder is to fit: with the seed that an estimator has for the same `random_state`."""
         seed = seed_of(self.random_seed)
-        return Settings("auto", self.draws, self.chains, self.sampler, seed, tolerance=self.tolerance)
+        return Settings(
+            self.inference, self.draws, self.chains, self.sampler, seed, tolerance=self.tolerance, link=self.link
+        )
 
     def cost_matrix(self, K: int) -> Floats:
         """Return the costs (A, K), checked; 0 for the right class and 1 for another by default."""
@@ -203,6 +214,11 @@ class ReportSettings:
             f"data = Dataset.from_frame({', '.join([frame, *options])})"
         )
 
+    def method_options(self) -> list[str]:
+        """Return the options of the method and the link that were asked for; none by default."""
+        options = [] if self.inference == "auto" else ["--inference", self.inference]
+        return options if self.link == "exact" else [*options, "--link", self.link]
+
     def own_command(self) -> str:
         """Return the command line that makes this report again."""
         options: list[str] = []
@@ -211,6 +227,7 @@ class ReportSettings:
         options += ["--quick"] if self.quick else ["--draws", str(self.draws), "--chains", str(self.chains)]
         if self.sampler != "pymc" and not self.quick:
             options += ["--sampler", self.sampler]
+        options += self.method_options()
         if self.tolerance != TOLERANCE:
             options += ["--tolerance", f"{self.tolerance:g}"]
         if self.costs is not None:

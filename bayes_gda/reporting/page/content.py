@@ -353,8 +353,9 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
         options.insert(0, f"models={tuple(settings.models)!r}")
     given = analysis.data.n == analysis.train.n
     options += [*([] if given else [f"test_size={settings.test_size!r}"]), f"random_seed={settings.random_seed}"]
-    if settings.tolerance != TOLERANCE:
-        options.append(f"tolerance={settings.tolerance!r}")
+    for name, default in (("inference", "auto"), ("link", "exact"), ("tolerance", TOLERANCE)):
+        if getattr(settings, name) != default:
+            options.append(f"{name}={getattr(settings, name)!r}")
     if settings.costs is not None:
         options.append(f"costs={np.asarray(settings.costs).tolist()!r}")
     if settings.action_names is not None:
@@ -373,6 +374,8 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
         "python_data": settings.python_data(),
         "seed": settings.random_seed,
         "tolerance": settings.tolerance,
+        "inference": settings.inference,
+        "link": settings.link,
         "sampler": None if settings.quick else settings.sampler,
         "fingerprint": analysis.data.fingerprint,
         "test_fingerprint": analysis.test.fingerprint,

@@ -24,6 +24,7 @@ from bayes_gda.reporting.analysis.soundness import Remark, assumptions_hold, che
 from bayes_gda.reporting.analysis.words import signed, significant
 
 SETTINGS = ReportSettings(quick=True, data_name="my data.csv", target="class")
+ASKED = ReportSettings(inference="laplace", data_name="my data.csv", target="class")
 LOGISTIC = "BayesianLogisticRegression"
 
 
@@ -71,6 +72,9 @@ CASES = [
     (lambda: judged("logistic", LOGISTIC, "mcmc", trust("corrected"), SETTINGS), "amber"),
     (lambda: judged("logistic", LOGISTIC, "laplace", trust("needs-mcmc"), SETTINGS), "red"),
     (lambda: judged("logistic", LOGISTIC, "mcmc", trust("needs-mcmc"), SETTINGS), "amber"),
+    (lambda: judged("logistic", LOGISTIC, "laplace", trust("trusted"), ASKED), "green"),
+    (lambda: judged("logistic", LOGISTIC, "laplace", trust("corrected"), ASKED), "amber"),
+    (lambda: judged("logistic", LOGISTIC, "laplace", trust("needs-mcmc"), ASKED), "red"),
     (lambda: converged({}, [], SETTINGS, {}), "green"),
     (lambda: converged({}, [], SETTINGS, {"logistic": noise(0.002)}), "green"),
     (lambda: converged({}, [], SETTINGS, {"logistic": noise(0.006)}), "amber"),
@@ -122,14 +126,17 @@ def test_the_call_is_one_that_can_be_pasted():
         "bayes-gda report example:pima --test-size 0.3 --seed 0 --draws 1000 --chains 4"
     )
     assert ReportSettings(data_name="example:pima", tolerance=0.002).own_command().endswith("--tolerance 0.002")
+    assert ReportSettings(inference="ep", link="probit").own_command().endswith("--inference ep --link probit")
+    asked = judged("logistic", LOGISTIC, "laplace", trust("corrected"), ASKED)
+    assert asked.step.startswith("This report uses the Laplace approximation, as asked.")
+    assert asked.call == "bayes-gda report 'my data.csv' --target class --models logistic"
     assert "DATA --target COLUMN" in ReportSettings().command()
 
 
 @pytest.mark.parametrize(("lights", "expected"), [("green", "green"), ("amber", "amber"), ("red", "red")])
 def test_what_next_follows_the_worst_light(lights, expected):
-    chosen = SimpleNamespace(
-        name="logistic", fitted=SimpleNamespace(family=SimpleNamespace(title="Logistic regression"))
-    )
+    family = SimpleNamespace(title="Logistic regression")
+    chosen = SimpleNamespace(name="logistic", method="ep", fitted=SimpleNamespace(family=family))
     found = [
         Conclusion("Did it?", "green", "Yes.", "Nothing."),
         Conclusion("How good is it?", lights, "So.", "Do this.", "" if lights == "green" else "this()"),
@@ -147,9 +154,8 @@ def test_what_next_follows_the_worst_light(lights, expected):
 
 def test_columns_to_leave_out_come_before_any_fit():
     """birthwt: the last line told to fit with `bwt`, which defines the class."""
-    chosen = SimpleNamespace(
-        name="logistic", fitted=SimpleNamespace(family=SimpleNamespace(title="Logistic regression"))
-    )
+    family = SimpleNamespace(title="Logistic regression")
+    chosen = SimpleNamespace(name="logistic", method="ep", fitted=SimpleNamespace(family=family))
     command = SETTINGS.command("report", "--drop", "bwt")
     found = [Conclusion("Are the data sound?", "amber", "bwt tells the classes apart.", "Leave it out.", command)]
     last = what_next(found, chosen, SETTINGS)
