@@ -17,6 +17,25 @@ SHARE = 0.8
 # Operations a second that matrix products reach on one core; and the seconds that nobody is told of.
 OPERATIONS, UNANNOUNCED = 1e10, 60.0
 
+# Bytes of addresses that the libraries reserve before a row is read, and for each core. Measured (`ulimit -v`, a fit of
+# iris): with .6 to .8 GB on one core and two, OpenBLAS ends the process or an import fails at random; .8 GB and 1 GB do.
+LIBRARIES, LIBRARIES_A_CORE = 1_000_000_000, 50_000_000
+
+
+def require_addresses() -> None:
+    """Raise `SizeError` if a limit on this process is too small for the libraries: OpenBLAS would end it, not raise."""
+    try:
+        import resource
+    except ImportError:  # not Unix
+        return
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    needed = LIBRARIES + LIBRARIES_A_CORE * (os.cpu_count() or 1)
+    if most != resource.RLIM_INFINITY and most < needed:
+        raise SizeError(
+            f"There is not enough memory to begin: this process is limited to {most / 1e9:.1f} GB of addresses, and its "
+            f"libraries need {needed / 1e9:.1f}. Raise the limit: ulimit -v {needed // 1000}."
+        )
+
 
 def require_memory(size: float, what: str, remedy: str) -> None:
     """Raise `SizeError` if a computation needs more memory than is free.

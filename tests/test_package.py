@@ -32,6 +32,29 @@ def test_import_takes_less_than_three_tenths_of_a_second():
     assert min(float(python(code)) for _ in range(5)) < 0.3
 
 
+# What scikit-learn's own base class imports, whoever asks for it: scipy.stats, pandas and what pandas finds (pyarrow).
+SCIKIT_LEARN = "import sklearn.base"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["BayesianLDA", "BayesianQDA", "BayesianLogisticRegression", "BayesianNaive", "BayesianStudent", "BayesianMixture"],
+)
+def test_importing_an_estimator_loads_no_library_but_what_scikit_learn_loads_itself(name):
+    """Neither PyMC, ArviZ, Matplotlib, xarray nor h5py, and no heavier part of scikit-learn than its base."""
+    listed = "\nimport sys; print(*sys.modules)"
+    before = set(python(SCIKIT_LEARN + listed).split())
+    after = set(python(f"from bayes_gda import {name}" + listed).split())
+    more = {module for module in after - before if module.partition(".")[0] in HEAVY | {"pyarrow", "h5py", "polars"}}
+    assert more <= {"sklearn.utils.multiclass", "sklearn.utils._unique"}
+
+
+def test_no_family_is_imported_but_the_one_that_is_asked_for():
+    loaded = python("from bayes_gda import BayesianLDA; import sys; print(*sys.modules)").split()
+    others = ("linear", "mixed", "mixture", "student")
+    assert not {name for name in loaded if name.startswith(tuple(f"bayes_gda.families.{other}" for other in others))}
+
+
 def test_the_exact_posterior_needs_no_pymc():
     code = (
         "import sys, numpy as np, bayes_gda as bg\n"

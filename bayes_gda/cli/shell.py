@@ -25,6 +25,7 @@ import typer
 from typer.core import TyperGroup
 
 from bayes_gda.errors import BayesGDAError, DataWarning, InferenceWarning, one_line
+from bayes_gda.memory import require_addresses
 from bayes_gda.processes.signals import exit_code
 
 NO, WRONG, OURS, INTERRUPTED, CLOSED_PIPE = 1, 2, 70, 130, 141
@@ -68,6 +69,8 @@ class Shell(TyperGroup):
         """Run the command that the arguments name."""
         set_loudness(USUAL)
         try:
+            if not {"--help", "-h"} & {*ctx.args, *getattr(ctx, "_protected_args", ())}:
+                require_addresses()
             with _warnings_in_one_line(), _noticing_interrupts():
                 result = super().invoke(ctx)
                 sys.stdout.flush()

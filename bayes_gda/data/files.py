@@ -38,6 +38,12 @@ _KINDS = {
 # Bytes of a row beyond which a text is no table: a million numbers have 20 MB.
 LONGEST_LINE = 50_000_000
 
+DAMAGED_NOTES = "what it says of its columns is damaged"
+
+# What the readers of pandas raise on a file that is not what its name says, and on damaged notes of its columns.
+_OF_CONTENT = (ValueError, OSError, EOFError, NotImplementedError, RecursionError, zipfile.BadZipFile, zlib.error)
+_OF_NOTES = (LookupError, TypeError, AttributeError)
+
 
 def read_frame(path: Path, dialect: Dialect = AS_FOUND, kind: str | None = None) -> pd.DataFrame:
     """Read a file; whatever is wrong with it is a `DataError`.
@@ -77,8 +83,10 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND, kind: str | None = None)
         return _read_text(path, dialect.resolve(path, str(_KINDS[kind])))
     except DataError:
         raise
-    except (ValueError, OSError, EOFError, NotImplementedError, zlib.error) as error:
+    except (*_OF_CONTENT, *_OF_NOTES) as error:
         cause = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        if isinstance(error, _OF_NOTES):  # whose text is a mere name
+            cause = DAMAGED_NOTES
         raise DataError(
             f"Cannot read {str(path)!r} as {kind[1:]}: {cause}. Check that the file is whole and of that type."
         ) from error
@@ -86,9 +94,13 @@ def read_frame(path: Path, dialect: Dialect = AS_FOUND, kind: str | None = None)
 
 def _check_arrow(path: Path) -> None:
     """Raise `ValueError` if the arrays of a damaged file point beyond its end: Arrow would read there, and crash."""
+    import pyarrow as pa
     from pyarrow.feather import read_table
 
-    read_table(path).validate(full=True)
+    try:
+        read_table(path).validate(full=True)
+    except pa.ArrowMemoryError as error:  # a length of its own that is damaged: that of the file was looked at
+        raise ValueError(str(error)) from None
 
 
 def _check_size(path: Path, kind: str) -> None:

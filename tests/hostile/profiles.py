@@ -2,6 +2,8 @@
 
 import os
 
+# PyTensor raises Python's recursion limit when it is imported; Hypothesis warns if that happens in the midst of a test.
+import pymc  # noqa: F401
 from hypothesis import HealthCheck, settings
 
 # A fit takes milliseconds to seconds on a busy machine; tables are large examples by Hypothesis' measure.

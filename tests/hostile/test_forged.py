@@ -206,10 +206,17 @@ def test_a_class_named_as_a_heap_is_loaded(tmp_path):
 # ── Contents ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+class Contents(dict):
+    """Whole models by name. Hypothesis prints the arguments of a failure, and warns of long ones."""
+
+    def __repr__(self):
+        return f"the contents of {', '.join(self)}"
+
+
 @pytest.fixture(scope="module")
 def contents(wholes, tmp_path_factory):
     path = tmp_path_factory.mktemp("contents") / "model.nc"
-    out = {}
+    out = Contents()
     for name, whole in wholes.items():
         path.write_bytes(whole)
         out[name] = formats.unpack(*files.read(path))

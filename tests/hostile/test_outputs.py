@@ -159,7 +159,7 @@ def test_two_runs_into_one_folder_end_with_one_whole_result(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory as Linux has them")
-@pytest.mark.parametrize("megabytes", [300, pytest.param(500, marks=pytest.mark.slow)])  # with less OpenBLAS ends it
+@pytest.mark.parametrize("megabytes", [300, *(pytest.param(size, marks=pytest.mark.slow) for size in (500, 700, 1200))])
 def test_too_little_memory_is_no_mistake_of_ours(tmp_path, megabytes):
     script = (
         "import resource, sys; limit = int(sys.argv.pop(1)); resource.setrlimit(resource.RLIMIT_AS, (limit, limit)); "

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayes_gda.data.files import DAMAGED_NOTES
 from bayes_gda.data.large.layout import RawType
 from bayes_gda.data.validate import near_misses
 from bayes_gda.errors import DataError
@@ -41,7 +42,10 @@ def column_types(path: Path, target: str) -> list[tuple[str, RawType]]:
         return RawType("none" if types.is_temporal(kind) or types.is_nested(kind) else "text", str(kind))
 
     schema = _schema(path, target)
-    row_names = (schema.pandas_metadata or {}).get("index_columns", [])
+    try:
+        row_names = (schema.pandas_metadata or {}).get("index_columns", [])
+    except (ValueError, AttributeError) as error:  # not JSON, or no mapping
+        raise _unreadable(path, error) from error
     return [(field.name, understood(field.type)) for field in schema if field.name not in row_names]
 
 
@@ -53,9 +57,10 @@ def read_frames(path: Path, target: str, columns: list[str], batch_rows: int) ->
     read = {"parquet": _parquet_batches, "feather": _feather_batches}.get(_kind(path), _text_batches)
     try:
         for batch in read(path, target, columns, batch_rows):
+            batch.validate(full=True)  # lengths of a damaged file that point beyond its end would crash Arrow
             for start in range(0, len(batch), batch_rows):
-                yield batch.slice(start, batch_rows).to_pandas()
-    except (pa.ArrowException, OSError) as error:
+                yield _to_pandas(batch.slice(start, batch_rows), columns)
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -89,9 +94,21 @@ def read_groups(file: Path, groups: range, columns: list[str], batch_rows: int) 
         with pq.ParquetFile(file, pre_buffer=False) as opened:
             for group in groups:
                 for batch in opened.iter_batches(batch_rows, row_groups=[group], columns=columns):
-                    yield batch.to_pandas()
-    except (pa.ArrowException, OSError) as error:
+                    batch.validate(full=True)
+                    yield _to_pandas(batch, columns)
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise _unreadable(file, error) from error
+
+
+def _to_pandas(batch: pa.RecordBatch, columns: list[str]) -> pd.DataFrame:
+    """Return a data frame; `ValueError` if what pandas noted of the columns is damaged."""
+    try:
+        frame: pd.DataFrame = batch.to_pandas()
+    except (LookupError, TypeError, AttributeError):
+        raise ValueError(DAMAGED_NOTES) from None
+    if frame.columns.tolist() != columns:
+        raise ValueError(DAMAGED_NOTES)
+    return frame
 
 
 def _parquet_batches(path: Path, _target: str, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
@@ -160,9 +177,13 @@ def _schema(path: Path, target: str) -> pa.Schema:
     kind = _kind(path)
     try:
         if kind in ("parquet", "feather"):
-            return ds.dataset(path, format=kind).schema
+            schema = ds.dataset(path, format=kind).schema
+            _ = schema.names  # decodes them
+            return schema
         with _open_text(path, target) as reader:
             return reader.schema
+    except UnicodeDecodeError:
+        raise DataError(f"A column name of {str(path)!r} is not UTF-8 text. Save the file as UTF-8.") from None
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from error
 
