@@ -150,9 +150,14 @@ def attempt[T](make: Callable[[], T]) -> tuple[T | None, str]:
     try:
         return make(), ""
     except Exception as error:
-        own = "" if isinstance(error, BayesGDAError) else f"{type(error).__name__}: "
-        text = " ".join(str(error).split()) or "no reason given"
-        return None, f"{own}{text}" if text.endswith(".") else f"{own}{text}."
+        return None, explain(error)
+
+
+def explain(error: Exception) -> str:
+    """Return an error as one sentence; the name of its type stands before what is not our message."""
+    own = "" if isinstance(error, BayesGDAError) else f"{type(error).__name__}: "
+    text = " ".join(str(error).split()) or "no reason given"
+    return f"{own}{text}" if text.endswith(".") else f"{own}{text}."
 
 
 def one_line(text: str) -> str:

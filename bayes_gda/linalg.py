@@ -184,6 +184,34 @@ def activation_blocks(Phi: Floats, W: Floats) -> Iterator[tuple[slice, slice, Fl
             yield draws, rows, product(W[draws], Phi[rows].T, out=A), buffer
 
 
+def dependent_columns(X: Floats, *, tolerance: float) -> dict[int, Floats]:
+    """Return the columns of X (n, d) that are sums of columns before them, with their coefficients (d,).
+
+    Column j is one if 1 − R² of it on the columns before it that are none is below `tolerance`. A pivot-by-pivot sweep
+    of XᵀX finds them, and least squares, which does not square the condition, confirms them.
+    """
+    size = np.linalg.norm(X, axis=0)
+    Z = X / np.where(size > 0, size, 1.0)
+    S = gram(Z)
+    suspects = []
+    for j in range(len(S)):
+        if S[j, j] < 2 * tolerance:
+            suspects.append(j)
+        else:
+            S[j + 1 :, j:] -= np.outer(S[j + 1 :, j], S[j, j:] / S[j, j])
+    if not suspects:
+        return {}
+    kept = np.setdiff1d(np.arange(len(S)), suspects)
+    solved = np.linalg.lstsq(Z[:, kept], Z[:, suspects], rcond=None)[0]
+    left = ((Z[:, suspects] - Z[:, kept] @ solved) ** 2).sum(axis=0)
+    sums = {}
+    for k, j in enumerate(suspects):
+        if left[k] < tolerance:
+            sums[j] = np.zeros(len(S))
+            sums[j][kept] = solved[:, k] * size[j] / size[kept]
+    return sums
+
+
 def gram(B: Floats) -> Floats:
     """Return BᵀB (m, m), in pieces of rows; NumPy sees the same array twice and calls syrk."""
     n, m = B.shape

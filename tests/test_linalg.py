@@ -52,3 +52,21 @@ def test_linear_and_quadratic_forms(m):
         linear, quadratic = linalg.linear_and_quadratic(Phi, w, root)
         np.testing.assert_allclose(linear, Phi @ w, rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(quadratic, ((Phi @ root) ** 2).sum(axis=1), rtol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_that_are_sums_of_others_are_found_with_their_coefficients(seed):
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(80, 6)) * 10.0 ** rng.uniform(-6, 6, size=6)
+    size = A.std(axis=0)
+    first = 3 * A[:, 0] / size[0] - 2 * A[:, 4] / size[4]
+    second = first + A[:, 5] / size[5]
+    X = np.column_stack([A[:, :3], A[:, 3:], first, second, rng.normal(size=80)])
+    sums = linalg.dependent_columns(X, tolerance=1e-9)
+    assert sorted(sums) == [6, 7]
+    for j, coefficients in sums.items():
+        assert not coefficients[[6, 7]].any()
+        np.testing.assert_allclose(X @ coefficients, X[:, j], rtol=1e-8, atol=1e-8)
+    assert linalg.dependent_columns(rng.normal(size=(80, 60)), tolerance=1e-9) == {}
+    near = np.column_stack([A, A[:, 0] + 1e-3 * size[0] * rng.normal(size=80)])
+    assert linalg.dependent_columns(near, tolerance=1e-9) == {}

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -25,7 +24,6 @@ from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
 from bayes_gda.prediction.decisions import decide
 from bayes_gda.priors import NIW
 from bayes_gda.reporting import report as module
-from bayes_gda.reporting.page import figures
 from bayes_gda.reporting.page.rendering import TABLES, lookup, number
 from bayes_gda.reporting.report import ReportSettings, write_report
 
@@ -356,13 +354,6 @@ def test_what_is_not_green_names_its_call(name):
 
 
 # ── Writing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def one_figure(monkeypatch):
-    """Draw the first figure alone: the others take most of the time, and are looked at above."""
-    drawn = figures.figures
-    monkeypatch.setattr(figures, "figures", lambda analysis: islice(drawn(analysis), 1))
 
 
 def small(out, **settings):

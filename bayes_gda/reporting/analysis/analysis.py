@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import ConvergenceError, DataError, attempt
+from bayes_gda.errors import ConvergenceError, DataError, attempt, explain
 from bayes_gda.evaluation.calibration import log_score_rows, paired_difference
 from bayes_gda.evaluation.loo import told_apart
 from bayes_gda.evaluation.model_comparison import ModelComparison
@@ -132,7 +132,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
     clock = Clock(settings.progress, each | dict.fromkeys(("compare", "detail", "cross-validate", "draw", "write"), 1))
     models: dict[str, Scorecard] = {}
     decided: dict[str, Decisions] = {}
-    failed: dict[str, str] = {}
+    errors: dict[str, Exception] = {}
     incomplete: dict[str, str] = {}
     sensitivities: dict[str, Sensitivity] = {}
     for kind in families:
@@ -142,25 +142,33 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
             # Rows with gaps are sampled by data augmentation where there is no closed form: quick, and all there is.
             sampling = not settings.quick or (gaps and not family.has_mode and family.exact() is None)
             fitted = fit_every(family, ladder, sampling=sampling, stage=clock.of(name))
-        except ConvergenceError as error:
-            failed[name] = str(error)
+            with clock.stage(f"evaluate {name}"):
+                card = replace(Scorecard.of_fit(fitted, train, held, ladder), row_numbers=train_numbers)
+                made = card.decisions(costs, _actions(held, costs, settings))
+                _ = card.attempted_loo, card.posteriors, card.predictions, card.calibration, card.performance
+                _ = card.assumptions
+        except Exception as error:  # the others are worth a report
+            errors[name] = error
             continue
-        with clock.stage(f"evaluate {name}"):
-            card = models[name] = replace(Scorecard.of_fit(fitted, train, held, ladder), row_numbers=train_numbers)
-            decided[name] = card.decisions(costs, _actions(held, costs, settings))
-            _ = card.attempted_loo, card.posteriors, card.predictions, card.calibration, card.performance
-            _ = card.assumptions
+        models[name], decided[name] = card, made
         with clock.stage(f"weigh the prior of {name}"):
             sensitivity, failure = attempt(card.sensitivity)
             if sensitivity is None:
                 incomplete[name] = f"Its sensitivity to the prior is not known: {failure}"
             else:
                 sensitivities[name] = sensitivity
+    failed = {name: explain(error) for name, error in errors.items()}
     if not models:
+        if len(errors) == 1:
+            raise next(iter(errors.values()))
         raise ConvergenceError("No model could be fitted: " + " ".join(f"{k}: {v}" for k, v in failed.items()))
     with clock.stage("compare models"):
         average = settings.average(data.K, gaps=gaps)
-        placement = None if average is None else place(average, train, held)
+        placement = None
+        if average is not None:
+            placement, failure = attempt(lambda: place(average, train, held))
+            if failure:
+                incomplete[average.name] = f"Where between naive, LDA and QDA the data sit is not known: {failure}"
         comparison = compare_models(models, continuum=None if placement is None else placement.continuum)
         best = _chosen(comparison, models)
     with clock.stage(f"{best} in detail"):
@@ -169,8 +177,15 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         if detail.sensitivity is not None and best in sensitivities:
             detail = replace(detail, sensitivity=numbered(detail, sensitivities[best], shown))
         baseline = _baseline(models[best], train, held)
-        strongest = effects(models[best], PROB)
-        curves = partial_effects(models, best, strongest.average, PROB)
+        strongest, failure = attempt(lambda: effects(models[best], PROB))
+        if strongest is None:
+            strongest = Effects.unknown(train, PROB)
+        average_effects = strongest.average
+        curves, curve_failure = attempt(lambda: partial_effects(models, best, average_effects, PROB))
+        if reason := failure or curve_failure:
+            incomplete[best] = " ".join(
+                [*incomplete.get(best, "").splitlines(), f"Its effects are not known: {reason}"]
+            )
     with clock.stage("cross-validate"):
         repeated = cross_validate(models, data, quick=settings.quick)
     return Analysis(
@@ -191,7 +206,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         sensitivities,
         detail,
         strongest,
-        tuple(curves),
+        tuple(curves or ()),
         repeated,
         tuple(remarks(inspect_table(data), data)),
         clock,

@@ -12,18 +12,17 @@ of it.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
-from bayes_gda.data.columns import Encoding
-from bayes_gda.data.groups import Group, groups_of
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.prediction.effects import PartialEffect, average_comparison, average_prediction
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.reporting.analysis.quality import coded_columns
 from bayes_gda.reporting.analysis.words import significant
 
 if TYPE_CHECKING:
@@ -73,6 +72,14 @@ class Effects:
     prob: float
     left_out: int = 0
 
+    @classmethod
+    def unknown(cls, train: Dataset, prob: float) -> Self:
+        """Return what there is where effects could not be computed: no line."""
+        import pandas as pd
+
+        names = ("feature", "change", "class", "estimate", "lower", "upper", "positive")
+        return cls(pd.DataFrame(columns=list(names)), None, str(train.class_names[0]), prob)
+
 
 def partial_effects(
     models: Mapping[str, Scorecard], best: str, average: "pd.DataFrame", prob: float
@@ -91,7 +98,7 @@ def partial_effects(
     """
     train = models[best].train.complete()
     strength = average.assign(size=average["estimate"].abs()).groupby("feature", sort=False)["size"].max()
-    dummies = _dummies(train)
+    dummies = coded_columns(train)
     order = [
         train.feature_names.index(str(name)) for name in strength.sort_values(ascending=False, kind="stable").index
     ]
@@ -157,7 +164,7 @@ def _contrasts(train: Dataset, features: NDArray[np.intp]) -> Iterator[tuple[str
     """Yield feature, change, and rows before and after it."""
     rows = np.linspace(0, train.n - 1, min(train.n, ROWS)).round().astype(np.intp)
     X = np.array(train.X[rows])
-    groups = _dummies(train)
+    groups = coded_columns(train)
     for j in features.tolist():
         values = np.unique(train.X[:, j])
         low, high = X.copy(), X.copy()
@@ -174,12 +181,6 @@ def _contrasts(train: Dataset, features: NDArray[np.intp]) -> Iterator[tuple[str
             high[:, j] += sd / 2
             change = f"by 1 sd ({significant(sd)})"
         yield train.feature_names[j], change, low, high
-
-
-def _dummies(train: Dataset) -> dict[int, Group]:
-    """Return, for each 0/1 column of a category, the group of that category's columns."""
-    groups = groups_of(train.encoding) if isinstance(train.encoding, Encoding) else ()
-    return {j: g for g in groups if g.levels for j in range(g.start, g.stop)}
 
 
 def odds_ratios(beta: Floats, train: Dataset, prob: float) -> "pd.DataFrame":

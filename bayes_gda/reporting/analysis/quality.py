@@ -4,6 +4,7 @@ Nothing is changed or left out: each `Finding` names columns, rows and figures, 
 
     identifier       whole numbers that are all different
     copies           columns that are linear functions of each other, |r| > 1 − 1e-9; repeated rows
+    sum              a column that is a linear function of several others, 1 − R² < 2e-9
     separator        a feature that alone orders every pair of classes with an AUC of .995 or more: known too late?
     outliers         values more than 10 robust standard deviations (1.4826 MAD) from the median
     two values       features of two values, which are no Gaussian measurements
@@ -20,15 +21,23 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from bayes_gda.checks import Floats
+from bayes_gda.data.columns import Encoding
+from bayes_gda.data.groups import Group, groups_of
 from bayes_gda.data.table import Dataset
+from bayes_gda.linalg import dependent_columns
 
 Kind = Literal[
-    "identifier", "copies", "separator", "outliers", "two values", "rare class", "repeated rows", "conflict", "codes"
-]
+    "identifier", "copies", "sum", "separator", "outliers", "two values", "rare class", "repeated rows", "conflict",
+    "codes",
+]  # fmt: skip
 
 # Fewer rows may well have different whole numbers by chance.
 FEWEST_ROWS = 20
 SAME = 1 - 1e-9
+# The same for several columns: |r| > 1 − 1e-9 is 1 − R² < 2e-9. A share of a sum below SHARE is a rounding error.
+DETERMINED, SHARE = 2e-9, 1e-6
+# Columns among which sums are looked for: the sweep takes the cube of their number.
+MOST_COLUMNS = 1000
 SEPARATES = 0.995
 # Of a normal sample of a million rows none is as far; of exponential features one in 2000 is.
 FAR = 10.0
@@ -49,7 +58,7 @@ class Finding:
     kind
         What it is.
     columns
-        The features concerned; of a rare class its name.
+        The features concerned, of a sum itself first; of a rare class its name.
     rows
         How many rows are concerned.
     value
@@ -76,7 +85,7 @@ def inspect_table(data: Dataset) -> tuple[Finding, ...]:
             for j in range(data.d)
             if data.n >= FEWEST_ROWS and len(values[j]) == data.n and (values[j] == np.round(values[j])).all()
         ),
-        *_copies(X, names, values),
+        *_copies(data, values),
         *_repeated(data),
         *_outliers(X, names, values),
         *_rare(data),
@@ -123,10 +132,15 @@ def _separation(a: Floats, b: Floats) -> float:
     return float(max(auc, 1 - auc))
 
 
-def _copies(X: Floats, names: tuple[str, ...], values: list[Floats]) -> list[Finding]:
-    """Find groups of columns that are linear functions of each other, on complete rows."""
-    whole = X[~np.isnan(X).any(axis=1)]
-    vary = [j for j in range(X.shape[1]) if len(values[j]) > 1 and len(whole) and np.ptp(whole[:, j]) > 0]
+def _copies(data: Dataset, values: list[Floats]) -> list[Finding]:
+    """Find groups of columns that are linear functions of each other, and columns that are sums of others.
+
+    The first of a group is the one to keep: columns of a category, which can only be left out together, come first.
+    """
+    names, coded = data.feature_names, coded_columns(data)
+    whole = data.X[~np.isnan(data.X).any(axis=1)]
+    vary = [j for j in range(data.d) if len(values[j]) > 1 and len(whole) and np.ptp(whole[:, j]) > 0]
+    vary.sort(key=lambda j: j not in coded)
     if len(whole) < 3 or len(vary) < 2:
         return []
     Z = whole[:, vary] - whole[:, vary].mean(axis=0)
@@ -139,7 +153,19 @@ def _copies(X: Floats, names: tuple[str, ...], values: list[Floats]) -> list[Fin
         if len(group) > 1 and i not in seen:
             seen.update(group)
             findings.append(Finding("copies", tuple(names[vary[j]] for j in group), len(whole)))
+    first = [j for j in range(len(vary)) if not same[j, :j].any()]
+    if len(whole) - 1 > len(first) <= MOST_COLUMNS:  # of fewer rows any column is a sum
+        for j, weights in dependent_columns(Z[:, first], tolerance=DETERMINED).items():
+            others = np.flatnonzero(np.abs(weights) > SHARE)
+            columns = tuple(names[vary[first[int(i)]]] for i in (j, *others))
+            findings.append(Finding("sum", columns, len(whole)))
     return findings
+
+
+def coded_columns(data: Dataset) -> dict[int, Group]:
+    """Return, for each 0/1 column of a category, the group of that category's columns."""
+    groups = groups_of(data.encoding) if isinstance(data.encoding, Encoding) else ()
+    return {j: g for g in groups if g.levels for j in range(g.start, g.stop)}
 
 
 def _repeated(data: Dataset) -> list[Finding]:

@@ -1,13 +1,13 @@
 """Are the data sound, and does the model fit them? What findings and checks of assumptions mean, in sentences."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.assumptions import Assumptions, Check
-from bayes_gda.reporting.analysis.quality import Finding, Kind
+from bayes_gda.reporting.analysis.quality import Finding, Kind, coded_columns
 from bayes_gda.reporting.analysis.words import (
     Conclusion,
     Light,
@@ -56,7 +56,21 @@ def remarks(findings: Sequence[Finding], data: Dataset) -> list[Remark]:
     """Say what was found in the data, the gravest first; findings of one kind are said together."""
     kinds = dict.fromkeys(finding.kind for finding in findings)
     said = [_WORDS[kind]([f for f in findings if f.kind == kind], data) for kind in kinds]
+    said = [replace(remark, columns=_in_table(remark, data)) for remark in said]
     return sorted([*_dropped(data), *said], key=lambda remark: remark.light == "green")
+
+
+def _in_table(remark: Remark, data: Dataset) -> tuple[str, ...]:
+    """Return the columns of the table that `--drop` leaves out: a category goes as a whole or not at all."""
+    coded = {data.feature_names[j]: group for j, group in coded_columns(data).items()}
+    columns = []
+    for name in remark.columns:
+        group = coded.get(name)
+        if group is None:
+            columns.append(name)
+        elif remark.leak or set(data.feature_names[group.start : group.stop]) <= set(remark.columns):
+            columns.append(group.name)
+    return tuple(dict.fromkeys(columns))
 
 
 def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
@@ -78,7 +92,8 @@ def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
     call = " ".join([command, *(f"--drop {_quoted(name)}" for name in columns)])
     if not columns:  # a new report as it is would find the same
         call = " ".join([command, *grave[0].options])
-    return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), grave[0].step, call)
+    steps = " ".join(dict.fromkeys(r.step for r in grave))
+    return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), steps, call)
 
 
 def _quoted(name: str) -> str:
@@ -132,6 +147,23 @@ def _copies(findings: Sequence[Finding], data: Dataset) -> Remark:
     sentence = f"These features are linear functions of each other: {groups}."
     step = "Keep one of each group: their separate effects cannot be told apart."
     return Remark("amber", sentence, step, tuple(name for f in findings for name in f.columns[1:]))
+
+
+def _sums(findings: Sequence[Finding], data: Dataset) -> Remark:
+    parts = "; ".join(
+        f"{short_name(f.columns[0])} of {_counted([short_name(name) for name in f.columns[1:]])}"
+        for f in findings[:MOST_NAMES]
+    )
+    more = f"; and {len(findings) - MOST_NAMES} more" if len(findings) > MOST_NAMES else ""
+    single = len(findings) == 1
+    sentence = (
+        f"{'This feature is' if single else 'These features are'} exact linear functions of others: {parts}{more}."
+    )
+    if single:
+        sentence = f"{parts.replace(' of ', ' is an exact linear function of ', 1)}."
+    step = "Leave it out: " if single else "Leave them out: "
+    step += "the others say the same, and separate effects cannot be told apart."
+    return Remark("amber", sentence, step, tuple(f.columns[0] for f in findings))
 
 
 def _outliers(findings: Sequence[Finding], data: Dataset) -> Remark:
@@ -198,6 +230,7 @@ _WORDS: dict[Kind, Callable[[Sequence[Finding], Dataset], Remark]] = {
     "separator": _separator,
     "identifier": _identifier,
     "copies": _copies,
+    "sum": _sums,
     "outliers": _outliers,
     "conflict": _conflict,
     "repeated rows": _repeated,

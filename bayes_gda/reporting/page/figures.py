@@ -48,7 +48,10 @@ class Figure:
 
 
 def figures(analysis: Analysis) -> Iterator[Figure]:
-    """Plan the figures of a report; each is drawn when its turn comes, by whichever process takes it."""
+    """Plan the figures of a report; each is drawn when its turn comes, by whichever process takes it.
+
+    What cannot be planned is a figure that cannot be drawn: it costs itself alone.
+    """
     chosen, detail, test = analysis.chosen, analysis.detail, analysis.test
     if analysis.train.d > 1:
         yield Figure(
@@ -164,13 +167,15 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
     words: dict[str, Any] = {"class_name": names[k], "prob": PROB, "binary": test.K == 2}
     plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, **words)
     yield Figure("intervals", "predictions", "Probabilities with their intervals", plot)
-    # The plane of the training rows: a class may be without held-out rows.
-    plane = default_plane(analysis.train.complete()) if analysis.train.d > 1 else None
-    shown = test.complete()
-    regions = partial(plots.plot_regions, _function(analysis), shown, plane=plane, model=chosen.name)
-    yield Figure("regions", "predictions", "Regions of decision", regions)
+    yield Figure("regions", "predictions", "Regions of decision", partial(_regions, analysis))
     separation = partial(plots.plot_separation, P, test.y, class_names=names)
     yield Figure("separation", "predictions", "Separation", separation)
+
+
+def _regions(analysis: Analysis) -> Plot:
+    # The plane of the training rows: a class may be without held-out rows.
+    plane = default_plane(analysis.train.complete()) if analysis.train.d > 1 else None
+    return plots.plot_regions(_function(analysis), analysis.test.complete(), plane=plane, model=analysis.best)
 
 
 def _function(analysis: Analysis) -> Callable[[Floats], Floats]:

@@ -343,8 +343,11 @@ def plot_power_scaling(tree: "xr.DataTree", sensitivity: Sensitivity, *, most: i
         figure, axes, scaled.expand_dims(component_group=along[1]), {"color": ["alpha"]}, along=along, color=colors
     )
     absent = dict.fromkeys(("title", "credible_interval", "point_estimate", "rug"), False)
+    # ArviZ resamples a single variable to an array without its name, and then asks for the name: give it two.
+    companion = {"companion": next(iter(posterior.data_vars.values()))}
     azp.plot_psense_dist(
-        tree_of(posterior, **groups),
+        tree_of(posterior.assign(companion), **groups),
+        var_names=list(names),
         alphas=sensitivity.alphas,
         kind="kde",
         plot_collection=pc,

@@ -3,13 +3,17 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian.discriminant import Gaussians, plug_in_lda
-from bayes_gda.linalg import solve_triangular
+from bayes_gda.linalg import dependent_columns, solve_triangular
+
+# 1 − R² of a feature on others, within classes, below which it is their sum: its variance has no digit left.
+SUM = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,6 +95,10 @@ def discriminant_plane(data: Dataset, *, gaussians: Gaussians | None = None) -> 
     """
     if data.d < 2:
         raise DataError(f"`data` must have two features or more for a plane; got {data.d}.")
+    if gaussians is None:
+        features = independent_features(data)
+        if len(features) < data.d:
+            return _embedded(discriminant_plane(with_features(data, features)), data, features)
     moments = Moments.from_arrays(data.X, data.y, data.K)
     lda = plug_in_lda(moments) if gaussians is None else gaussians
     projection = lda.projection()
@@ -108,6 +116,35 @@ def discriminant_plane(data: Dataset, *, gaussians: Gaussians | None = None) -> 
 def default_plane(data: Dataset) -> Plane:
     """Return the plane of the features if there are two, else the discriminant plane."""
     return feature_plane(data) if data.d == 2 else discriminant_plane(data)
+
+
+def independent_features(data: Dataset) -> NDArray[np.intp]:
+    """Return the features that are no sums of others within classes; all if there are too few rows to tell.
+
+    The others leave no direction of their own, and make the covariance singular.
+    """
+    every = np.arange(data.d)
+    if data.n - data.K <= data.d:
+        return every
+    means = Moments.from_arrays(data.X, data.y, data.K).mean
+    sums = dependent_columns(data.X - means[data.y], tolerance=SUM)
+    kept = np.setdiff1d(every, list(sums))
+    return kept if len(kept) > 1 else every
+
+
+def with_features(data: Dataset, features: NDArray[np.intp]) -> Dataset:
+    """Return the rows with these features alone."""
+    names = tuple(data.feature_names[j] for j in features)
+    return Dataset(data.X[:, features], data.y, names, data.class_names)
+
+
+def _embedded(plane: Plane, data: Dataset, features: NDArray[np.intp]) -> Plane:
+    """Return a plane of some features among all of them: the others follow from these on the way back."""
+    forward = np.zeros((data.d, 2))
+    forward[features] = plane.forward
+    # Singular, but forwardᵀ Σ forward = I all the same.
+    Sigma = Moments.from_arrays(data.X, data.y, data.K).scatter.sum(axis=0) / data.n
+    return Plane(data.X.mean(axis=0), forward, (Sigma @ forward).T, plane.names, True)
 
 
 def _second_direction(moments: Moments, L: Floats, first: Floats) -> Floats:

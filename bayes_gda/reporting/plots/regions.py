@@ -19,7 +19,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.reliability import check_probabilities
 from bayes_gda.families.gaussian.discriminant import Gaussians, plug_in_lda
-from bayes_gda.reporting.plots.plane import Plane, default_plane
+from bayes_gda.reporting.plots.plane import Plane, default_plane, independent_features, with_features
 from bayes_gda.reporting.plots.style import (
     BLACK,
     GREY,
@@ -186,6 +186,10 @@ def plot_projection(data: Dataset, *, gaussians: Gaussians | None = None) -> Plo
     gaussians
         LDA parameters; None for plug-in estimates.
     """
+    given = data
+    if gaussians is None:
+        features = independent_features(data)
+        data = with_features(data, features) if len(features) < data.d else data
     lda = plug_in_lda(Moments.from_arrays(data.X, data.y, data.K)) if gaussians is None else gaussians
     projection = lda.projection()
     Z, r = projection(data.X), min(2, len(projection.spread))
@@ -233,6 +237,9 @@ def plot_projection(data: Dataset, *, gaussians: Gaussians | None = None) -> Plo
     caption += (
         f", for the {len(top_features)} of {data.d} features that count most." if len(top_features) < data.d else "."
     )
+    if data.d < given.d:
+        sums = [plain(name, 40) for name in given.feature_names if name not in data.feature_names]
+        caption += f" Left out as linear functions of other features: {listing(sums, 6)}."
     alt = (
         f"Discriminant projection of {data.d} features and {data.K} classes: direction 1 has {100 * share[0]:.0f} % of "
         f"the spread of the means; most important is {plain(data.feature_names[top_features[0]], 40)}."

@@ -1,12 +1,14 @@
 """What deserves a look in a table: planted defects are found, and clean tables are left in peace."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.table import Dataset
 from bayes_gda.reporting.analysis.quality import inspect_table
+from bayes_gda.reporting.analysis.soundness import remarks, sound_data
 
 
 def table(n=60, K=2, seed=0, **columns):
@@ -94,3 +96,35 @@ def test_gaps_are_looked_past():
     X[::7, :] = np.where(np.arange(3) == 0, np.nan, X[::7])
     found = kinds(Dataset.from_arrays(X, data.y, missing="keep"))
     assert found["identifier"].columns == ("x3",)
+
+
+def test_a_column_that_is_the_sum_of_others():
+    data = table(c=np.random.default_rng(5).normal(size=60))
+    total = 100 + 2 * data.X[:, 0] - data.X[:, 2]
+    found = kinds(table(c=data.X[:, 2], total=total))
+    assert found["sum"].columns == ("total", "a", "c")  # b has no part in it
+    assert "copies" not in found
+    near = total + 1e-3 * np.random.default_rng(6).normal(size=60)
+    assert "sum" not in kinds(table(c=data.X[:, 2], total=near))
+    few = Dataset.from_arrays(np.random.default_rng(7).normal(size=(24, 40)), np.arange(24) % 2)
+    assert "sum" not in kinds(few)  # any feature is one where there are more than rows
+
+
+def test_codes_of_a_category_are_left_out_and_the_category_is_kept():
+    rng = np.random.default_rng(8)
+    level = rng.integers(3, size=90)
+    frame = pd.DataFrame({"code": level + 1, "x": rng.normal(size=90), "sexcode": rng.integers(2, size=90)})
+    frame["ward"] = np.array(["north", "south", "west"])[level]
+    frame["sex"] = np.where(frame["sexcode"] == 1, "female", "male")
+    frame["y"] = np.arange(90) % 2
+    data = Dataset.from_frame(frame, target="y")
+    found = kinds(data)
+    assert found["sum"].columns == ("code", "ward[south]", "ward[west]")
+    assert found["copies"].columns == ("sex[male]", "sexcode")
+    said = sound_data(remarks(inspect_table(data), data), "report t.csv")
+    assert said.light == "amber"
+    assert "code is an exact linear function of ward[south] and ward[west]" in said.sentence
+    assert said.call == "report t.csv --drop sexcode --drop code"
+    # What the call does: nothing is collinear any more.
+    again = Dataset.from_frame(frame.drop(columns=["sexcode", "code"]), target="y")
+    assert not {"sum", "copies"} & set(kinds(again))

@@ -59,6 +59,16 @@ def test_power_scaled_densities_are_those_of_the_weighted_draws():
     assert [axes.get_title(loc="left").split(":")[0] for axes in panels] == ["prior", "likelihood"]
 
 
+def test_one_parameter_can_be_shown_alone():
+    """ArviZ makes an array of a single variable, and then fails with a TypeError."""
+    figure = plots.plot_power_scaling(power_scaling(), sensitivity(), most=1).figure
+    first = scene("power-scaling").figure
+    assert len(figure.axes) == 2
+    for axes, other in zip(figure.axes, first.axes[:2], strict=True):
+        for line, same in zip(axes.get_lines(), other.get_lines(), strict=True):
+            np.testing.assert_allclose(line.get_data(), same.get_data())
+
+
 def test_models_show_differences_with_two_standard_errors():
     table = comparison().loo
     axes, weights = scene("models").figure.axes

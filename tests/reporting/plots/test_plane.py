@@ -34,6 +34,21 @@ def test_the_plane_of_two_classes_has_a_second_direction():
     np.testing.assert_allclose(plane.to_plane(plane.to_space(np.eye(2))), np.eye(2), atol=1e-9)
 
 
+@pytest.mark.parametrize("name", ["iris", "pima"])
+def test_features_that_others_determine_follow_in_the_plane(name):
+    """A code beside its category made every figure in the plane fail, and once the whole report."""
+    d = data(name)
+    total = 3.0 - 2 * d.X[:, 0] + d.X[:, 1]
+    own = Dataset(np.column_stack([d.X, total]), d.y, (*d.feature_names, "total"), d.class_names)
+    plane, truth = discriminant_plane(own), discriminant_plane(d)
+    np.testing.assert_allclose(plane.to_plane(own.X), truth.to_plane(d.X), atol=1e-8)
+    Z = np.random.default_rng(0).normal(size=(50, 2))
+    back = plane.to_space(Z)
+    np.testing.assert_allclose(plane.to_plane(back), Z, atol=1e-8)
+    np.testing.assert_allclose(back[:, -1], 3.0 - 2 * back[:, 0] + back[:, 1], rtol=1e-8)
+    np.testing.assert_allclose(back[:, :-1], truth.to_space(Z), rtol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("call", "match"),
     [
