@@ -307,3 +307,95 @@ def test_a_step_must_gain_and_not_only_lose_little():
     w, _, _, info = find_mode(target, np.zeros(1))
     assert info.converged
     assert w[0] == pytest.approx(1 / (2 * c), abs=1e-5)
+
+
+def test_a_shortened_step_must_gain_too():
+    """The same with a quarter of the curvature stated: now the half step falls, by 5e-5 of what its slope says."""
+    c = 2.0001
+    target = FunctionTarget(
+        1, lambda w: float(w[0] - c * w[0] ** 2), lambda w: np.array([1 - 2 * c * w[0]]), lambda w: np.array([[1.0]])
+    )
+    w, value, _, info = find_mode(target, np.zeros(1))
+    assert info.converged
+    assert w[0] == pytest.approx(1 / (2 * c), abs=1e-5)
+    assert value == pytest.approx(1 / (4 * c))
+
+
+def test_a_gain_that_rounding_hides_is_no_reason_to_stop():
+    """Log densities of a million rows are of the order of 1e8, and known to some 1e-14 of that."""
+
+    def function(w):
+        rounding = -1e-6 if abs(w[0]) < 1e-6 else 0.0
+        return 1e8 - float(np.log(np.cosh(w[0]))) + rounding
+
+    target = FunctionTarget(1, function, lambda w: -np.tanh(w), lambda w: np.array([[1 - np.tanh(w[0]) ** 2]]))
+    w, _, _, info = find_mode(target, np.array([1e-5]))
+    assert info.converged
+    assert abs(w[0]) < 1e-9
+
+
+@pytest.mark.parametrize(("start", "steps"), [(0.0, 1), (5e-8, 1), (5e-7, 1), (1e-3, 2), (0.1, 3)])
+def test_the_steps_are_counted_and_the_last_is_taken(start, steps):
+    """Newton's error on log cosh is cubed by each step, ⅔ w³: from .1 to 7e-4, 2e-10, 0."""
+    w, value, H, info = find_mode(LOG_COSH, np.array([start]))
+    assert (info.converged, info.n_iter) == (True, steps)
+    assert abs(w[0]) < 1e-15
+    assert (value, H[0, 0]) == (pytest.approx(-np.log(2), abs=1e-12), pytest.approx(1, abs=1e-12))
+
+
+def test_a_density_without_a_maximum_is_refused_although_its_curvature_is_positive():
+    """Log w rises for ever; H = 1/w² > 0, and each Newton step doubles w."""
+    log = FunctionTarget(1, lambda w: float(np.log(w[0])), lambda w: 1 / w, lambda w: 1 / w[:, None] ** 2)
+    with pytest.raises(ConvergenceError, match="the gradient does not vanish"):
+        laplace_approximation(log, np.ones(1))
+
+
+def test_a_search_that_gets_nowhere_does_not_call_it_converged():
+    backwards = FunctionTarget(1, lambda w: -float(w @ w) / 2, lambda w: w, lambda w: np.eye(1))
+    w, _, _, info = find_mode(backwards, np.ones(1))
+    assert (w, info.converged, info.n_iter) == (1, False, 0)
+    with pytest.raises(ConvergenceError, match="the gradient does not vanish"):
+        laplace_approximation(backwards, np.ones(1))
+    no_number = FunctionTarget(1, lambda w: -float(w @ w) / 2, lambda w: -w, lambda w: np.array([[np.nan]]))
+    assert not find_mode(no_number, np.ones(1))[3].converged
+
+
+def test_a_saddle_between_a_maximum_and_a_minimum_is_refused():
+    target = FunctionTarget(
+        2, lambda w: float(w[1] ** 2 - w[0] ** 2) / 2, lambda w: np.array([-w[0], w[1]]), lambda w: np.diag([1.0, -1])
+    )
+    with pytest.raises(ConvergenceError, match="not positive definite"):
+        laplace_approximation(target)
+
+
+def test_a_curvature_with_an_empty_diagonal_is_climbed_whatever_its_units():
+    """10⁶ (x − xy − ¼(x⁴ + y⁴)) has the curvature 10⁶ of xy alone at the origin."""
+    c = 1e6
+    target = FunctionTarget(
+        2,
+        lambda w: float(c * (w[0] - w[0] * w[1] - (w**4).sum() / 4)),
+        lambda w: c * (np.array([1.0, 0]) - w[::-1] - w**3),
+        lambda w: c * (np.array([[0.0, 1], [1, 0]]) + np.diag(3 * w**2)),
+    )
+    mode = laplace_approximation(target).mean
+    # y³ = −x, and so 1 − y − x³ = 1 − y + y⁹ = 0.
+    y = min((r.real for r in np.roots([1, *[0] * 7, -1, 1]) if abs(r.imag) < 1e-9), key=lambda r: r)
+    np.testing.assert_allclose(mode, [-(y**3), y], rtol=1e-9)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_differences_are_as_good_in_any_unit(unit):
+    """The step is a thousandth of the scale: sin(w/u) has the derivative cos(w/u)/u, whatever u is."""
+    w = np.array([2.0, 3.0]) * unit
+    truth = np.diag(np.cos([2.0, 3.0])) / unit
+    slopes = differentiate(lambda x: np.sin(x / unit), w, scale=np.full(2, unit))
+    np.testing.assert_allclose(slopes, truth, rtol=1e-10, atol=1e-10 / unit)
+    if unit >= 1:
+        np.testing.assert_allclose(differentiate(lambda x: np.sin(x / unit), w), truth, rtol=1e-9, atol=1e-9 / unit)
+
+
+def test_on_the_line_the_search_begins_at_zero():
+    """The density (¼ − z²)⁵ lives between −½ and ½: mode 0, A = 10/¼."""
+    posterior = laplace_1d(lambda z: 5 * np.log(0.25 - z**2) if abs(z) < 0.5 else -np.inf)
+    assert posterior.mean[0] == pytest.approx(0, abs=1e-9)
+    assert posterior.sd[0] == pytest.approx(1 / np.sqrt(40), rel=1e-8)

@@ -17,9 +17,12 @@ import time
 import tomllib
 from pathlib import Path
 
+import coverage
+import pytest
+from mutants.in_place import run_in_place
 from mutants.named import NAMED, Named
 from mutants.operators import Mutant, find_mutants, mutate
-from mutants.running import ROOT, import_libraries, in_child, run_tests
+from mutants.running import ROOT, ending, import_libraries, in_child, run_tests
 from mutants.subjects import SUBJECTS
 from rich.console import Console
 
@@ -27,7 +30,7 @@ say = Console().print
 FOLDER = ROOT / ".mutants"
 REASONS = Path(__file__).with_name("survivors.toml")
 # A fault may make its tests that many times as slow, and some seconds for the imports, before they are ended.
-SLOWER, START = 6.0, 30.0
+SLOWER, START = 6.0, 10.0
 # Seconds for the tests of a fault that is listed by hand, and for those of a module without a fault.
 LONGEST = 1200.0
 
@@ -73,10 +76,10 @@ def try_named(faults: list[Named], end: float) -> None:
         log = FOLDER / f"log-{os.getpid()}"
         how, seconds = in_child(lambda f=fault, t=tree: run_tests([*f.tests], fault=(f.module, t)), log, LONGEST)
         line = source[: source.index(fault.before)].count("\n") + 1
-        kept["results"][fault.name] = {"how": _ending(how), "line": line, "seconds": round(seconds, 1)}
+        kept["results"][fault.name] = {"how": ending(how), "line": line, "seconds": round(seconds, 1)}
         kept["states"][fault.name] = state
         file.write_text(json.dumps(kept))
-        say(f"{fault.name}: {_ending(how)}")
+        say(f"{fault.name}: {ending(how)}")
 
 
 def try_module(module: str, share: float, end: float) -> None:
@@ -87,36 +90,77 @@ def try_module(module: str, share: float, end: float) -> None:
     file = FOLDER / f"{module.replace('/', '-')}.json"
     kept = json.loads(file.read_text()) if file.exists() else {}
     if kept.get("state") != state:
-        kept = {"state": state, "tests": _tests_by_line(module), "results": {}}
+        kept = {"state": state, "tests": _tests_by_line(module, source), "results": {}}
+        file.write_text(json.dumps(kept))
     if kept["tests"] is None:
         say(f"{module}: its tests fail without any fault")
         return
-    results = kept["results"]
-    for mutant in sample:
-        if mutant.name in results or time.monotonic() > end:
-            continue
-        results[mutant.name] = _try(mutant, source, kept["tests"])
+    results, seconds = kept["results"], kept["tests"]["seconds"]
+    jobs = [(m, *_tests_of(m, source, kept["tests"])) for m in sample if m.name not in results]
+    log = FOLDER / f"log-{os.getpid()}"
+
+    def keep(mutant: Mutant, how: str, took: float, way: str) -> None:
+        touched = next(names for m, names, _ in jobs if m.name == mutant.name)
+        results[mutant.name] = {
+            "how": how,
+            "line": mutant.line,
+            "tests": len(touched),
+            "seconds": round(took, 2),
+            "way": way,
+        }
         file.write_text(json.dumps(kept))
+
+    # The child writes what is done to the file, from which this process takes it up.
+    quick = (job for job in jobs if job[1] and time.monotonic() < end)
+
+    def done(mutant: Mutant, how: str, took: float) -> None:
+        keep(mutant, how, took, "in place")
+
+    if jobs and time.monotonic() < end:
+        in_child(
+            lambda: run_in_place(module, source, SUBJECTS[module], quick, done, log), log.with_suffix(".host"), 1e5
+        )
+        results |= json.loads(file.read_text())["results"]
+    for mutant, names, limit in jobs:
+        if results.get(mutant.name, {}).get("how") or time.monotonic() > end:
+            continue
+        if not names:
+            keep(mutant, "survived", 0.0, "no test runs this line")
+            continue
+        fault = (module, mutate(source, mutant.number))
+        how, took = in_child(lambda n=names, f=fault: run_tests(n, fault=f), log, limit + START)
+        keep(mutant, ending(how), took, "process")
     file.write_text(json.dumps(kept))
-    died = sum(r["how"] != "survived" for r in results.values())
-    say(f"{module}: {died} of {len(results)} died")
+    tried = [r for r in results.values() if r["how"]]
+    died = sum(r["how"] != "survived" for r in tried)
+    say(
+        f"{module}: {died} of {len(tried)} died, {sum(r['seconds'] for r in tried):.0f} s; "
+        f"its tests {sum(seconds.values()):.0f} s"
+    )
 
 
-def _try(mutant: Mutant, source: str, tests: dict) -> dict:
-    touched = tests["lines"].get(str(mutant.line))
-    # What runs when the module is imported, as constants do, concerns all of its tests.
-    names = sorted(touched or tests["seconds"], key=lambda name: tests["seconds"].get(name, 0.0))
-    limit = START + SLOWER * sum(tests["seconds"].get(name, 1.0) for name in names)
-    fault = (mutant.module, mutate(source, mutant.number))
-    how, seconds = in_child(lambda: run_tests(names, fault=fault), FOLDER / f"log-{os.getpid()}", limit)
-    return {"how": _ending(how), "line": mutant.line, "tests": len(names), "seconds": round(seconds, 1)}
+def _tests_of(mutant: Mutant, source: str, tests: dict) -> tuple[list[str], float]:
+    """Return the tests that run the statement of a fault, the quickest first, and the seconds that they may take.
+
+    What runs when the module is imported, as constants do, concerns all of them. No tests: nothing runs the statement.
+    """
+    first, inside = mutant.line, False
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            last = body[0].lineno - 1 if body else node.end_lineno
+            if node.lineno <= mutant.line <= last:
+                first = min(node.lineno, first)
+            inside |= isinstance(node, ast.FunctionDef) and last < mutant.line <= node.end_lineno
+    lines = tests["lines"]
+    touched = {name for at in range(first, mutant.line + 1) for name in lines.get(str(at), [])}
+    if not inside or touched == {""}:
+        touched = {*tests["seconds"]}
+    names = sorted(touched & {*tests["seconds"]}, key=lambda name: tests["seconds"][name])
+    return names, START + SLOWER * sum(tests["seconds"][name] for name in names)
 
 
-def _ending(how: str) -> str:
-    return "survived" if how == "0" else "died" if how in ("1", "2", "4") else how
-
-
-def _tests_by_line(module: str) -> dict | None:
+def _tests_by_line(module: str, source: str) -> dict | None:
     """Run a module's tests without a fault; return which touch each line, and their seconds; None if one fails."""
     stem = FOLDER / f"map-{os.getpid()}"
     rc, data, out = (stem.with_suffix(end) for end in (".rc", ".coverage", ".json"))
@@ -127,13 +171,9 @@ def _tests_by_line(module: str) -> dict | None:
         "--cov-context=test",
         "--cov-report=",
     )
-    how, _ = in_child(lambda: _map(module, out, data, options), stem.with_suffix(".log"), LONGEST)
-    # A control: the module made from its tree, without a fault, passes as well.
-    whole = (module, ast.parse((ROOT / module).read_text(encoding="utf-8")))
-    if (
-        how != "0"
-        or in_child(lambda: run_tests([*SUBJECTS[module]], fault=whole), stem.with_suffix(".log"), LONGEST)[0] != "0"
-    ):
+    # A control, too: the module is made from its tree, as those with faults are.
+    whole = (module, ast.parse(source))
+    if in_child(lambda: _map(module, out, data, options, whole), stem.with_suffix(".log"), LONGEST)[0] != "0":
         return None
     tests = json.loads(out.read_text())
     for path in (rc, data, out):
@@ -141,24 +181,19 @@ def _tests_by_line(module: str) -> dict | None:
     return tests
 
 
-def _map(module: str, out: Path, data: Path, options: tuple[str, ...]) -> int:
-    import coverage
-    import pytest
-
+def _map(module: str, out: Path, data: Path, options: tuple[str, ...], whole: tuple[str, ast.Module]) -> int:
     seconds: dict[str, float] = {}
 
     class Clock:
         def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
             seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
 
-    os.chdir(ROOT)
-    quiet = ("-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:benchmark")
-    code = int(pytest.main([*quiet, *options, *SUBJECTS[module]], plugins=[Clock()]))
+    code = run_tests([*SUBJECTS[module]], *options, fault=whole, plugins=(Clock(),))
     kept = coverage.CoverageData(str(data))
     kept.read()
     contexts = kept.contexts_by_lineno(str(ROOT / module))
-    lines = {line: sorted({c.split("|")[0] for c in names if c}) for line, names in contexts.items()}
-    out.write_text(json.dumps({"lines": {k: v for k, v in lines.items() if v}, "seconds": seconds}))
+    lines = {line: sorted({c.split("|")[0] for c in names}) for line, names in contexts.items()}
+    out.write_text(json.dumps({"lines": lines, "seconds": seconds}))
     return code
 
 
@@ -169,15 +204,25 @@ def _state(tests: tuple[str, ...], source: str) -> str:
     return hashlib.sha256(b"".join([source.encode(), *(f.read_bytes() for f in files)])).hexdigest()
 
 
+def read_reasons() -> dict[str, str]:
+    """Return the reasons why faults may live, by their names."""
+    entries = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", [])
+    return {name: entry["reason"] for entry in entries for name in entry["mutants"]}
+
+
 def write_page() -> None:
     """Write the tables of all that is done."""
-    reasons = {entry["mutant"]: entry["reason"] for entry in tomllib.loads(REASONS.read_text()).get("survivor", [])}
+    reasons = read_reasons()
     rows, survivors, totals = [], [], [0, 0, 0]
     for module in ("by hand", *SUBJECTS):
         file = FOLDER / f"{module.replace('/', '-').replace(' ', '-')}.json"
         if not file.exists():
             continue
+        known = {fault.name for fault in NAMED}
+        if module in SUBJECTS:
+            known = {m.name for m in find_mutants(module, (ROOT / module).read_text(encoding="utf-8"))}
         results = json.loads(file.read_text())["results"]
+        results = {name: r for name, r in results.items() if name in known and r["how"]}
         alive = {name: r for name, r in results.items() if r["how"] == "survived"}
         excused = sum(name in reasons for name in alive)
         rows.append((module, len(results), len(results) - len(alive), excused))

@@ -2,7 +2,9 @@
 
     a + b ↔ a − b,   a · b ↔ a / b,   a ** b → a · b,   −a → a,   not a → a,   a and b ↔ a or b
     <, ≤, =, ∈ … → their opposites,   max ↔ min,   any ↔ all,   True ↔ False
-    an integer n → n + 1,   a real x → 2x, 0 → 1
+    an integer n → n + 1,   a real x → 2x, 0 → 1;   a constant of the module → 10 times as much
+
+Twice a tolerance or a number of draws is as good a choice as any; ten times is another.
 
 The boundary of a comparison (< for ≤) is left alone, since between real numbers it hardly ever matters. So are texts,
 types, messages of errors, decorators and assertions.
@@ -79,13 +81,13 @@ class Mutant:
 def find_mutants(module: str, source: str) -> list[Mutant]:
     """Return all faults of a module, in the order of its lines."""
     tree = ast.parse(source)
-    left_alone, places = _left_alone(tree), _places(tree)
+    left_alone, places, constants = _left_alone(tree), _places(tree), _constants(tree)
     out: list[Mutant] = []
     seen: dict[tuple[str, str, str], int] = {}
     for i, node in enumerate(ast.walk(tree)):
         if id(node) in left_alone:
             continue
-        for j, fault in enumerate(_faults(node)):
+        for j, fault in enumerate(_faults(node, id(node) in constants)):
             wrong = copy.deepcopy(node)
             fault(wrong)
             key = (places.get(id(node), ""), _text(node), _text(wrong))
@@ -99,12 +101,12 @@ def mutate(source: str, number: tuple[int, int]) -> ast.Module:
     tree = ast.parse(source)
     i, j = number
     node = next(node for at, node in enumerate(ast.walk(tree)) if at == i)
-    list(_faults(node))[j](node)
+    list(_faults(node, id(node) in _constants(tree)))[j](node)
     return tree
 
 
-def _faults(node: ast.AST) -> Iterator[Callable[[ast.AST], None]]:
-    """Yield what changes a node of this kind in place."""
+def _faults(node: ast.AST, constant: bool) -> Iterator[Callable[[ast.AST], None]]:
+    """Yield what changes a node of this kind in place; `constant` where it belongs to a constant of the module."""
     match node:
         case ast.Compare(ops=ops):
             for k, op in enumerate(ops):
@@ -121,9 +123,9 @@ def _faults(node: ast.AST) -> Iterator[Callable[[ast.AST], None]]:
         case ast.Constant(value=bool(value)):
             yield lambda x: setattr(x, "value", not value)
         case ast.Constant(value=int(value)):
-            yield lambda x: setattr(x, "value", value + 1)
+            yield lambda x: setattr(x, "value", 10 * value or 1 if constant else value + 1)
         case ast.Constant(value=float(value)):
-            yield lambda x: setattr(x, "value", 2 * value or 1.0)
+            yield lambda x: setattr(x, "value", (10 if constant else 2) * value or 1.0)
         case ast.Call(func=ast.Attribute(attr=name)) if name in _NAMES:
             yield lambda x: setattr(x.func, "attr", _NAMES[name])
         case ast.Call(func=ast.Name(id=name)) if name in _NAMES:
@@ -154,6 +156,11 @@ def _left_alone(tree: ast.Module) -> set[int]:
                 parts = [node]
         out.update(id(x) for part in parts if part is not None for x in ast.walk(part))
     return out
+
+
+def _constants(tree: ast.Module) -> set[int]:
+    """Return the ids of the nodes in assignments at the top of the module."""
+    return {id(x) for node in tree.body if isinstance(node, ast.Assign) for x in ast.walk(node.value)}
 
 
 def _places(tree: ast.Module) -> dict[int, str]:

@@ -1,10 +1,12 @@
 """The faults of `make mutants` are what they say they are, and its lists name what is there."""
 
 import ast
-import tomllib
+import sys
+import types
 
 import pytest
-from mutants.__main__ import REASONS
+from mutants.__main__ import read_reasons
+from mutants.in_place import exchange
 from mutants.named import NAMED
 from mutants.operators import find_mutants, mutate
 from mutants.running import ROOT, in_child
@@ -23,7 +25,7 @@ def f(x: int = 3, *, whole: "1 + 2" = True) -> "3 + 4":
 def test_each_fault_changes_one_thing():
     found = {(m.place, m.before, m.after) for m in find_mutants("m.py", SOURCE)}
     assert found == {
-        ("", "0.5", "1.0"),
+        ("", "0.5", "5.0"),
         ("f", "3", "4"),
         ("f", "True", "False"),
         ("f", "not x < 2 and x.max() > -1", "not x < 2 or x.max() > -1"),
@@ -83,8 +85,50 @@ def test_subjects_and_their_tests_are_there():
 
 def test_survivors_with_a_reason_are_faults_of_the_code_as_it_is():
     """A reason that no fault needs any more is taken out."""
-    listed = tomllib.loads(REASONS.read_text(encoding="utf-8")).get("survivor", [])
+    reasons = read_reasons()
     known = {m.name for module in SUBJECTS for m in find_mutants(module, (ROOT / module).read_text(encoding="utf-8"))}
     known |= {fault.name for fault in NAMED}
-    assert [entry["mutant"] for entry in listed if entry["mutant"] not in known] == []
-    assert all(len(entry["reason"]) > 10 for entry in listed)
+    assert [name for name in reasons if name not in known] == []
+    assert all(len(reason) > 10 for reason in reasons.values())
+
+
+IN_PLACE = """
+LIMIT = 3.0
+OTHER = 1
+TWICE = [OTHER * 2]
+def f(x, y=8):
+    return x + LIMIT
+class A:
+    n: int = 4
+    def g(self):
+        return 5
+    @property
+    def h(self):
+        return 6
+    @classmethod
+    def k(cls):
+        return 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "possible"),
+    [
+        ("3.0", True), ("1", False), ("2", True), ("8", True), ("x + LIMIT", True), ("4", False), ("5", True),
+        ("6", True), ("7", True),
+    ],
+)  # fmt: skip
+def test_a_fault_is_exchanged_where_it_stands_or_not_at_all(before, possible, monkeypatch):
+    module = types.ModuleType("bayes_gda.invented")
+    module.__file__ = str(ROOT / "bayes_gda/invented.py")
+    exec(IN_PLACE, vars(module))
+    monkeypatch.setitem(sys.modules, "bayes_gda.invented", module)
+    f, a = module.f, module.A()
+
+    def values():
+        return [module.LIMIT, module.OTHER, module.TWICE, f.__defaults__, f(1.0), a.g(), a.h, a.k(), a.n]
+
+    whole = values()
+    mutant = next(m for m in find_mutants("bayes_gda/invented.py", IN_PLACE) if m.before == before)
+    assert exchange(mutant.module, mutate(IN_PLACE, mutant.number), mutant.number[0]) == possible
+    assert (values() != whole) == possible
