@@ -57,6 +57,17 @@ def test_sketches_converge_to_the_sums_over_pairs():
     assert sketch.evidence == pytest.approx(exact.evidence, rel=0.2)
 
 
+def test_a_sketch_of_one_weight_is_the_sum_times_its_own_normal_draws():
+    """ψ is a number: (ψᵢx)(ψᵢy)(ψⱼx)(ψⱼy) = x²y² (ψᵢψⱼ)², and the evidence has x²y²z²."""
+    Phi, V, root, third, squared = problem(m=1)
+    exact = exact_changes(V, Phi, third, squared)
+    sketch = sketch_changes(V, root, blocks_of(Phi, third, squared), pairs=8)
+    x, y, z = (certificate.sketch_directions(root, 8) / root[0, 0]).reshape(3, 8)
+    np.testing.assert_allclose(sketch.covariance, exact.covariance * np.mean((x * y) ** 2), rtol=1e-9)
+    np.testing.assert_allclose(sketch.third, exact.third * np.mean((x * y) ** 2), rtol=1e-9)
+    assert sketch.evidence == pytest.approx(exact.evidence * np.mean((x * y * z) ** 2), rel=1e-9)
+
+
 def test_nothing_is_left_out_where_sites_are_gaussian():
     Phi, V, root, _, _ = problem()
     zero = np.zeros(len(Phi))

@@ -54,3 +54,27 @@ def test_work_is_bounded():
     target, posterior, trust, options = weighed(1e-9)
     assert len(refine(target, posterior, trust, **options).importance.draws) == module.MOST_DRAWS
     assert refine(target, posterior, trust, **options | {"rows": 10**9}) is trust
+
+
+@pytest.mark.parametrize(("k", "share", "better"), [(0.2, 1.0, True), (0.8, 1.0, False), (0.2, 1e-6, False)])
+def test_draws_that_are_no_better_are_not_taken(k, share, better, monkeypatch):
+    target, posterior, trust, options = weighed(0.002)
+    smooth = module.smooth
+    monkeypatch.setattr(module, "smooth", lambda ratios: (smooth(ratios)[0], k, share))
+    assert (refine(target, posterior, trust, **options) is not trust) == better
+
+
+def test_draws_are_evaluated_in_blocks_unless_each_is_a_pass_over_a_table():
+    target, posterior, trust, options = weighed(1e-9)
+    sizes = []
+
+    class Counted:
+        def log_density(self, w):
+            sizes.append(len(w))
+            return target.log_density(w)
+
+    refine(Counted(), posterior, trust, **options)
+    assert max(sizes) == module.BLOCK < sum(sizes) == module.MOST_DRAWS
+    sizes.clear()
+    refine(Counted(), posterior, trust, **options, at_once=True)
+    assert sizes == [module.MOST_DRAWS]

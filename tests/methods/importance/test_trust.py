@@ -14,7 +14,8 @@ from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
-from bayes_gda.methods.importance import trust
+from bayes_gda.methods.importance import proposal as proposals
+from bayes_gda.methods.importance import psis, trust
 from bayes_gda.methods.importance.proposal import SplitT
 from bayes_gda.methods.importance.psis import fit_pareto, smooth
 from bayes_gda.methods.importance.trust import assess, correct, decide_verdict
@@ -86,6 +87,15 @@ def test_degenerate_ratios():
         smooth(np.full(10, -np.inf))
 
 
+def test_a_shape_of_zero_is_the_limit_of_small_ones(monkeypatch):
+    """The tail is then exponential: quantiles −σ log(1 − p)."""
+    ratios = np.random.default_rng(0).normal(size=1000)
+    monkeypatch.setattr(psis, "fit_pareto", lambda x: (0.0, 0.7))
+    at_zero = smooth(ratios)[0]
+    monkeypatch.setattr(psis, "fit_pareto", lambda x: (1e-8, 0.7))
+    np.testing.assert_allclose(at_zero, smooth(ratios)[0], atol=1e-6)
+
+
 # ── proposals ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -110,6 +120,45 @@ def test_split_t_draws_come_with_their_density_and_can_be_refitted():
     assert again.skew[0] > 0.3
     assert abs(again.skew[1]) < 0.1
     assert again.skew[2] < -0.2
+
+
+@pytest.mark.parametrize("skew", [-0.5, 0.3])
+def test_without_heavy_tails_location_and_root_are_mean_and_sd(skew, monkeypatch):
+    monkeypatch.setattr(proposals, "DEGREES", 1e6)
+    proposal = SplitT(np.array([2.0]), np.array([[0.7]]), np.array([skew]))
+    x = np.linspace(-8, 12, 200_001)
+    p = np.exp(proposal.log_density(x[:, None]))
+    assert np.trapezoid(p, x) == pytest.approx(1, abs=1e-4)
+    assert np.trapezoid(p * x, x) == pytest.approx(2, abs=1e-4)
+    assert np.trapezoid(p * (x - 2) ** 2, x) == pytest.approx(0.49, abs=1e-4)
+
+
+def test_the_tail_is_heavy_enough_for_a_logistic_posterior():
+    """Far out such a posterior falls like exp(−a|w|): at 15 sd its ratio to a Gaussian is e⁹²; ours is bounded."""
+    x = np.linspace(-60, 60, 1201)
+    proposal = SplitT(np.zeros(1), np.eye(1), np.zeros(1))
+    ratio = stats.laplace(scale=np.sqrt(0.5)).logpdf(x) - proposal.log_density(x[:, None])
+    assert ratio.max() < 6
+    assert ratio[0] < 0
+
+
+def test_a_skewness_is_followed_as_far_as_it_is_known():
+    """A fit to 2000 normal draws does not follow their chance skewness, of sd √(6/2000); one to skewed draws does."""
+    rng = np.random.default_rng(0)
+    equal = np.full(2000, 1 / 2000)
+    chance = [SplitT.from_weighted(rng.normal(size=(2000, 1)), equal).skew[0] for _ in range(50)]
+    assert np.std(chance) < 0.4 * np.sqrt(6 / 2000) / 1.6
+    truth = SplitT(np.zeros(1), np.eye(1), np.array([0.4]))
+    fits = [SplitT.from_weighted(truth.draw(2000, rng)[0], equal).skew[0] for _ in range(50)]
+    assert np.mean(fits) == pytest.approx(0.4, abs=0.1)
+
+
+def test_no_skewness_of_draws_makes_a_side_of_the_proposal_vanish():
+    w = np.random.default_rng(0).lognormal(size=(4000, 1), sigma=1.5)
+    for sign in (1, -1):
+        proposal = SplitT.from_weighted(sign * w, np.full(4000, 1 / 4000))
+        assert 0.3 < sign * proposal.skew[0] < 0.9
+        assert np.isfinite(proposal.log_density(np.array([[-5.0], [5.0]]))).all()
 
 
 # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -267,9 +316,10 @@ def evidence(*, k=0.2, ess=0.9, corrected_k=0.2, effective=4000, largest=None, e
     """Figures of an easy posterior, but for those that are given."""
     compared = None if largest is None else PredictionShift(largest, 0, 0, 0, 0, 0, 0, error, error, 0.02, 10)
     S = 8000
-    one = np.ones(1)
+    # The worst of three weights counts.
+    shifts, ratios = np.array([0.0, shift, 0.0]), np.array([1.0, ratio, 1.0])
     return Importance(
-        k, ess, 0.7, corrected_k, effective / S, 0, 0, shift * one, ratio * one, compared, np.zeros((S, 1)), one
+        k, ess, 0.7, corrected_k, effective / S, 0, 0, shifts, ratios, compared, np.zeros((S, 3)), np.ones(1)
     )
 
 
@@ -327,3 +377,77 @@ def test_draws_of_all_rounds_are_weighed_against_the_mixture_of_their_proposals(
     assert pools
     for pool in pools:
         assert abs(pool.mean() - 1) < 4 * pool.std() / np.sqrt(len(pool))
+
+
+@pytest.mark.parametrize("draws", [100, 300, 1000, 2000, 10_000])
+def test_the_limit_of_k_is_what_so_many_draws_can_correct(draws):
+    """Vehtari et al. (2024): a tail index k needs 10^(1/(1 − k)) draws, and beyond .7 no number within reason does."""
+    target = FunctionTarget(1, lambda w: float(-0.5 * w @ w), lambda w: -w, lambda w: np.eye(1))
+    limit = assess(target, laplace_approximation(target), draws=draws).importance.threshold
+    assert limit <= 0.7
+    assert 10 ** (1 / (1 - limit)) == pytest.approx(min(draws, 10 ** (1 / 0.3)))
+
+
+def test_figures_do_not_depend_on_the_unit_of_the_weights():
+    class Growing:
+        def __init__(self, unit):
+            self.unit = unit
+
+        def log_density(self, w):
+            return 1e3 * (w[:, 0] / self.unit) ** 3
+
+    def shift(unit):
+        posterior = GaussianPosterior(np.zeros(2), np.eye(2) / unit, 0.0, NewtonInfo(True, 1, 0.0))
+        return assess(Growing(unit), posterior).importance.mean_shift
+
+    np.testing.assert_allclose(shift(1e-5), shift(1.0), rtol=1e-6)
+    np.testing.assert_allclose(shift(1e5), shift(1.0), rtol=1e-6)
+
+
+def test_the_error_beside_the_largest_change_is_that_of_its_probability():
+    class Rows:
+        def gaussian(self, posterior, link):
+            return np.array([[0.9, 0.1], [0.4, 0.6], [0.3, 0.7]])
+
+        def averaged(self, draws, weight):
+            truth = np.array([[0.88, 0.12], [0.48, 0.52], [0.31, 0.69]])
+            return truth, np.array([[0.04, 0.04], [0.002, 0.002], [0.03, 0.03]])
+
+    target = FunctionTarget(1, lambda w: float(-0.5 * w @ w), lambda w: -w, lambda w: np.eye(1))
+    shift = assess(target, laplace_approximation(target), predictor=Rows()).shift
+    assert shift.largest == pytest.approx(0.08)
+    assert (shift.largest_error, shift.error, shift.flips, shift.rows) == (0.002, 0.04, 0, 3)
+
+
+class Counted:
+    """A normal density in m dimensions that keeps how many draws it was asked for each time."""
+
+    def __init__(self):
+        self.sizes = []
+
+    def log_density(self, w):
+        self.sizes.append(len(w))
+        return -0.5 * (w**2).sum(axis=1)
+
+
+@pytest.mark.parametrize(
+    ("m", "shares", "sizes"),
+    [
+        # The share of all draws that is effective after each round and, every second time, of a round's own draws.
+        pytest.param(2, {1000: 0.2, 2000: 0.1025}, [1000, 1000, 8000], id="the second adds 5, less than 1 % of 1000"),
+        pytest.param(2, {1000: 0.2, 2000: 0.2, 3000: 0.1355}, [1000] * 3 + [8000], id="the third adds 6.5"),
+        pytest.param(10, {1000: 0.015}, [1000], id="15 effective draws of 20 parameters, and hopeless"),
+        pytest.param(10, {1000: 0.06, 2000: 0.031}, [1000, 1000, 8000], id="8000 draws will have 400 effective ones"),
+    ],
+)
+def test_rounds_go_on_while_they_pay(m, shares, sizes, monkeypatch):
+    """At least 1 % of a round's draws, and twice as many effective ones as there are parameters."""
+
+    def known_share(ratios):
+        log_weights, k, _ = smooth(ratios)
+        return log_weights, k, shares.get(len(ratios), 0.1)
+
+    monkeypatch.setattr(trust, "smooth", known_share)
+    target = Counted()
+    correct(target, SplitT(np.zeros(m), np.eye(m), np.zeros(m)), 1000, np.random.default_rng(0))
+    assert target.sizes == sizes
