@@ -88,7 +88,8 @@ docs: $(VENV)/.docs ## Build the documentation, docs/_build/html; tutorials and 
 release: $(STAMP) ## Build wheel and sdist, check both, install the wheel into a fresh environment and try it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,release]'
 	rm -rf dist build
-	$(BIN)/python -m build --no-isolation
+	$(BIN)/python .ci/stage-release build/release $(URL)
+	$(BIN)/python -m build --no-isolation --outdir dist build/release
 	$(BIN)/python -m twine check --strict dist/*
 	.ci/check-release $(BIN)/python dist
 	@echo "Built and checked; nothing was published:" && ls dist

@@ -5,11 +5,14 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from bayes_gda._version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAVY = {"pymc", "pytensor", "arviz", "matplotlib", "sklearn", "pandas", "xarray", "scipy"}
@@ -183,3 +186,19 @@ def test_find_python_looks_into_pyenvs_versions_folder(tmp_path):
     environment = {"PATH": f"{shims}:/usr/bin:/bin", "HOME": str(tmp_path)}
     done = subprocess.run([ROOT / ".ci/find-python"], env=environment, capture_output=True, text=True, check=True)
     assert Path(done.stdout.strip()).exists()
+
+
+def test_the_released_page_has_absolute_links(tmp_path):
+    """The README is the package's page on an index, where relative links lead nowhere."""
+    url = "https://example.org/us/bayes_gda"
+    subprocess.run([sys.executable, ROOT / ".ci" / "stage-release", tmp_path / "stage", url], check=True)
+    text = (tmp_path / "stage" / "README.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 20
+    assert all(link.startswith("https://") for link in links)
+    ours = [link.partition(f"/v{__version__}/")[2] for link in links if link.startswith(url)]
+    assert len(ours) > 15
+    assert all((ROOT / path).exists() for path in ours)
+    urls = tomllib.loads((tmp_path / "stage" / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    assert urls["Repository"] == url
+    assert (tmp_path / "stage" / "bayes_gda" / "models").is_symlink()
