@@ -151,7 +151,10 @@ def hmc(simulation: Simulation, size: int, seed: int) -> Posterior:
     except ConvergenceError:
         return Posterior("no mode")
     how: dict[str, Any] = {"chains": CHAINS, "random_seed": seed, "sampler": "hmc"}
-    return _thinned(simulation, lambda draws: family.sample(Settings(draws=draws, **how), gaussian)[1], size)
+    try:
+        return _thinned(simulation, lambda draws: family.sample(Settings(draws=draws, **how), gaussian)[1], size)
+    except ConvergenceError:  # it says that the posterior is too far from a Gaussian, and asks for NUTS
+        return Posterior("not mixed")
 
 
 def _thinned(simulation: Simulation, run: Callable[[int], Any], size: int) -> Posterior:
