@@ -78,7 +78,23 @@ def unpack(tree: "xr.DataTree", version: int) -> Content:
         raise StoreError(f"There is no format {version}.")
     for step in range(version, FORMAT):
         content = _STEPS[step](content)
-    return content
+    return _with_parts(content)
+
+
+def _with_parts(content: Content) -> Content:
+    """Return the content with the dimension `part` of a mixture, which files before 1.0.0 call `component`."""
+    match content.record:
+        case {"estimator": "BayesianMixture", "groups": {"posterior": {"text": dict(text)}}}:
+            pass
+        case _:
+            return content
+    if "component" not in text or "component" not in content.groups.get("posterior", {}):
+        return content
+    posterior = content.record["groups"]["posterior"]
+    named = {"part" if name == "component" else name: labels for name, labels in text.items()}
+    notes = content.record["groups"] | {"posterior": posterior | {"text": named}}
+    groups = {**content.groups, "posterior": content.groups["posterior"].rename({"component": "part"})}
+    return Content(content.record | {"groups": notes}, content.arrays, groups)
 
 
 def _read(tree: "xr.DataTree", home: str, attribute: str) -> Content:

@@ -21,7 +21,7 @@ from benchmarks.rows import power
 # In the order of the page. A group is a module group_NAME with TITLE, READING and run(session).
 GROUPS = tuple(
     name
-    for name in ("fit", "verdict", "sampling", "first", "prediction", "memory", "growth", "out_of_core")
+    for name in ("fit", "families", "verdict", "sampling", "first", "prediction", "memory", "growth", "out_of_core")
     if find_spec(f"benchmarks.group_{name}") is not None
 )
 _HERE = Path(__file__).resolve().parent

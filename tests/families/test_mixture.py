@@ -1,5 +1,7 @@
 """Classes that are mixtures of Gaussians: the density against scipy and PyMC, EM, order, evidence, and two humps."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,10 +17,11 @@ from bayes_gda import (
     Dataset,
     load,
     load_example,
+    save,
     write_report,
 )
 from bayes_gda.data.labels import to_datatree
-from bayes_gda.errors import DataError, PriorError
+from bayes_gda.errors import DataError, InferenceWarning, PriorError
 from bayes_gda.families.built import family_of
 from bayes_gda.families.mixture.density import class_moments
 from bayes_gda.families.mixture.family import Mixture, SharedMixture, log_evidence
@@ -31,6 +34,7 @@ from bayes_gda.methods.settings import Settings
 from bayes_gda.priors import NIW, Dirichlet
 from bayes_gda.priors.mixture import ordering_axes
 from bayes_gda.reporting.report import ReportSettings
+from bayes_gda.store import files, formats
 
 _WHOLE = load_example("iris")
 IRIS = Dataset.from_arrays(_WHOLE.X[:, 1:3], _WHOLE.y, feature_names=_WHOLE.feature_names[1:3])
@@ -302,6 +306,45 @@ def test_its_errors():
     with pytest.raises(PriorError, match="covariances='diagonal' must be a proper NIG or None; got NIW"):
         BayesianMixture(prior=NIW(m=[0.0, 0.0], kappa=1.0, Psi=np.eye(2), nu=4.0), covariances="diagonal").fit(X, y)
     assert isinstance(Mixture.bind(Dataset.from_arrays(X, y), components=2, covariances="shared"), SharedMixture)
+
+
+def test_the_command_line_sets_components_and_covariances_and_the_file_keeps_them(tmp_path):
+    X, y = two_humps(np.random.default_rng(6), 80)
+    frame, table, out = pd.DataFrame(X, columns=["a", "b"]), tmp_path / "rows.csv", tmp_path / "model.nc"
+    frame.assign(kind=y).to_csv(table, index=False)
+    words = ("fit", table, "-m", "mixture", "-t", "kind", "-o", out, "--inference", "laplace", "--draws", 50)
+    run(*words, "--set", "covariances=diagonal", "--set", "components=2,1")
+    model = load(out)
+    assert (model.covariances, model.components, model.model_.components) == ("diagonal", (2, 1), (2, 1))
+    assert "component_sigma2" in model.posterior_["posterior"]
+    how = {"covariances": "diagonal", "components": (2, 1), "inference": "laplace", "draws": 50}
+    again = BayesianMixture(**how).fit(frame, y)
+    np.testing.assert_allclose(again.predict_proba(frame), model.predict_proba(frame), rtol=1e-6)
+    for wrong, message in (
+        ("covariances", "must be NAME=VALUE"),
+        ("colour=red", "mixture takes components and covariances"),
+        ("covariances=round", "must be 'own', 'shared' or 'diagonal'; got 'round'"),
+    ):
+        assert message in run(*words, "--set", wrong, code=2).stderr
+    lda = (*words[:2], "-m", "lda", "-t", "kind", "-o", out, "--set", "components=2")
+    assert "lda takes none" in run(*lda, code=2).stderr
+
+
+def test_files_that_call_the_dimension_component_load(tmp_path):
+    X, y = two_humps(np.random.default_rng(6), 40)
+    how = {"components": (2, 1), "inference": "mcmc", "sampler": "hmc", "draws": 30, "chains": 2}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)
+        model = BayesianMixture(**how).fit(X, y)
+    save(model, tmp_path / "today.nc")
+    content = formats.unpack(*files.read(tmp_path / "today.nc"))
+    notes = content.record["groups"]["posterior"]
+    notes["text"]["component"] = notes["text"].pop("part")
+    groups = {**content.groups, "posterior": content.groups["posterior"].rename({"part": "component"})}
+    files.write(tmp_path / "old.nc", formats.pack(formats.Content(content.record, content.arrays, groups)))
+    old = load(tmp_path / "old.nc")
+    assert old.posterior_["posterior"].identical(model.posterior_["posterior"])
+    np.testing.assert_array_equal(old.predict_proba(X), model.predict_proba(X))
 
 
 def test_every_door_knows_it(tmp_path):

@@ -1,5 +1,6 @@
 """Fitting a model by its name, and what is known of a fitted one."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class FitOptions:
         Of regressions only; None for the defaults.
     tolerance
         How far a probability may be off.
+    own
+        Parameters of the model's own as text, such as `covariances=diagonal` of mixture.
     """
 
     inference: str = "auto"
@@ -45,6 +48,7 @@ class FitOptions:
     degree: int | None = None
     tolerance: float = TOLERANCE
     link: str | None = None
+    own: Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         inside_unit("--tolerance", self.tolerance, hint=" Use 0.01 for probabilities within one percentage point.")
@@ -67,6 +71,7 @@ def make_estimator(name: str, K: int, fit_options: FitOptions) -> BayesianClassi
     )
     options |= {} if fit_options.degree is None else {"features": fit_options.degree}
     options |= {} if fit_options.link is None else {"link": fit_options.link}
+    own = own_parameters(name, fit_options.own or ())
     estimator = estimator_of(
         family,
         inference=fit_options.inference,
@@ -77,6 +82,7 @@ def make_estimator(name: str, K: int, fit_options: FitOptions) -> BayesianClassi
         progress=sampler_bars(),
         tolerance=fit_options.tolerance,
         **options,
+        **own,
     )
     fitted = estimator._family(K).name
     if fitted != name:  # softmax regression of two classes is logistic regression
@@ -90,6 +96,38 @@ def make_estimator(name: str, K: int, fit_options: FitOptions) -> BayesianClassi
     if "inference" not in params and fit_options.inference not in ("auto", "exact"):
         raise DataError(f"`--inference` must be auto or exact for {name}; got {fit_options.inference}. Leave it out.")
     return estimator
+
+
+def own_parameters(name: str, given: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters of a model's own from text: numbers, several of them with commas, or words.
+
+    Parameters
+    ----------
+    name
+        Name of a family, which says by its `options` what it takes.
+    given
+        NAME=VALUE of each parameter.
+    """
+    known = [option for option in get_family(name).options if option != "prior"]
+    own = {}
+    for text in given:
+        option, _, value = (part.strip() for part in text.partition("="))
+        if not option or not value:
+            raise DataError(f"`--set` must be NAME=VALUE, such as covariances=diagonal; got {text!r}.")
+        if option not in known:
+            takes = " and ".join(known) if known else "none"
+            raise DataError(f"`--set` has {option!r}, but {name} takes {takes}. Leave it out.")
+        own[option] = _value(value)
+    return own
+
+
+def _value(text: str) -> Any:
+    """Return a number, several as a tuple, or else the text itself."""
+    try:
+        numbers = tuple(float(part) if "." in part else int(part) for part in text.split(","))
+    except ValueError:
+        return text
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _params(name: str) -> dict[str, Any]:

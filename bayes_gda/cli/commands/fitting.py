@@ -117,6 +117,17 @@ def fit(
     prior_scale: o.PriorScale = None,
     degree: o.Degree = None,
     link: o.LinkOption = None,
+    own: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            show_default=False,
+            rich_help_panel="The computation",
+            help="student: scales=own or shared; mixture: components=2, or 2,1 of two classes, and covariances=own, "
+            "shared or diagonal. May be repeated.",
+        ),
+    ] = None,
     sampler: o.SamplerOption = o.Sampler.auto,
     draws: o.Draws = 1000,
     chains: o.Chains = 4,
@@ -133,7 +144,7 @@ def fit(
 
     model_names([model], "--model")
     fit_options = fits.FitOptions(
-        inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance, link and link.value
+        inference.value, sampler.value, draws, chains, seed, prior_scale, degree, tolerance, link and link.value, own
     )
     text = sep, decimal, encoding
     options = o.table_options(target, categorical, drop, missing, formula, drop_constant, text, format)
