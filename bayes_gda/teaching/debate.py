@@ -265,7 +265,7 @@ def model_assumptions(
     sturdier = int((others["perceptron"] < others["logistic"]).sum())
     finding = (
         f"With {n} rows logistic regression has a smaller excess error than LDA under {worse} of {len(others)} truths "
-        f"that are not Gaussian, and the perceptron a smaller one than logistic regression under {sturdier}"
+        f"that are not Gaussian, and the perceptron a smaller one than logistic regression under {sturdier} of them"
     )
     if len(others):
         at = str((others["LDA"] - others["logistic"]).idxmax())
@@ -313,7 +313,7 @@ def missing_values(
     last = table[(table["share"] == max(shares)) & (table["new_rows"] == "with gaps")].set_index("learner")["excess"]
     finding = (
         f"With {100 * max(shares):.0f} % of the values missing in training and in new rows the excess error is "
-        + ", ".join(f"{value:.3f} for {learner}" for learner, value in last.items())
+        + "; ".join(f"{value:.3f} for {learner}" for learner, value in last.items())
         + "."
     )
     claim = "Generative models typically provide better ways of handling missing features than others."

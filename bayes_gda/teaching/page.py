@@ -156,7 +156,10 @@ def _hypothesis_contents() -> list[dict[str, Any]]:
     wrong = hypotheses.corrected_entries()
     grid = hypotheses.m_of_n_table(data).reset_index().astype(object)
     grid = grid.where(grid.notna(), None).replace({0: "none"})
-    counts = [f"{2 ** (2**d)} and {hypotheses.count_threshold_functions(d)}" for d in (2, 3, 4)]
+    functions, units = (
+        f"{a}, {b} and {c}"
+        for a, b, c in zip(*((2 ** (2**d), hypotheses.count_threshold_functions(d)) for d in (2, 3, 4)), strict=True)
+    )
     return [
         _text(
             f"Of {2 ** (2**data.d)} boolean functions of four features the seven examples leave "
@@ -169,8 +172,8 @@ def _hypothesis_contents() -> list[dict[str, Any]]:
         _table("m-of-n rules: first counterexample, or none", grid),
         _table("Entries of the notes' tables that are wrong: the printed example does not contradict the rule", wrong),
         _text(
-            "Every such rule is a linear threshold unit. Of the boolean functions of two, three and four features "
-            f"({', '.join(counts)} threshold units), exclusive or and (x₁ ∧ x₂) ∨ (x₃ ∧ x₄) are not."
+            f"Every such rule is a linear threshold unit. Two, three and four features have {functions} boolean "
+            f"functions, of which {units} are threshold units. Exclusive or and (x₁ ∧ x₂) ∨ (x₃ ∧ x₄) are not."
         ),
     ]
 

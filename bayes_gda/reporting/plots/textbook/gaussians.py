@@ -120,6 +120,10 @@ def plot_bivariate_surfaces() -> Plot:
         axes.set(zlim=(0, 0.16))
         figure.text(0.328 * i + 0.03, 0.97, f"{name}\nΣ = {_matrix_words(truth.Sigma)}", va="top", fontsize=FONT + 1)
         axes.set_zticks([0, 0.05, 0.1, 0.15])
+        # Three ticks each: more run into each other in the corner where the axes meet.
+        step = np.floor(0.75 * x.max() - 0.75 * truth.mu[0, 0])
+        axes.set_xticks(truth.mu[0, 0] + step * np.array([-1, 0, 1]))
+        axes.set_yticks(truth.mu[0, 1] + step * np.array([-1, 0, 1]))
         axes.set_box_aspect((1, 1, 0.75), zoom=0.88)
     caption = (
         "Densities of the same three Gaussians as surfaces, on one vertical scale. The peak is 1/(2π|Σ|^½): "
@@ -155,9 +159,10 @@ def plot_mixture_surface(truth: GaussianTruth | None = None) -> Plot:
     axes.set_box_aspect((1.25, 1.25, 0.75), zoom=1.12)
     K = len(truth.pi)
     means = ", ".join(f"({a:g}, {b:g})" for a, b in truth.mu)
+    shape = "covariances of their own" if truth.Sigma.ndim == 3 else f"covariance {_matrix_words(truth.Sigma)}"
     caption = (
-        f"Density of a mixture of {K} Gaussians with means {means}, lit from the front left. Each class is one peak; "
-        "the density of all rows is their sum, weighted by the class probabilities."
+        f"Density of a mixture of {K} Gaussians with means {means} and {shape}, lit from the front left. Each class is "
+        "one peak; the density of all rows is their sum, weighted by the class probabilities."
     )
     return Plot(figure, caption, f"Surface of a mixture of {K} Gaussians with means {means}.")
 
@@ -196,8 +201,8 @@ def _draw_surface(axes: Any, x: Floats, y: Floats, z: Floats) -> None:
         x, y, z, rstride=1, cstride=1, linewidth=0, antialiased=False, facecolors=colors, shade=False, rasterized=True
     )
     style_cube(axes)
-    axes.set_xlabel("$x_1$", labelpad=-5)
-    axes.set_ylabel("$x_2$", labelpad=-5)
+    axes.set_xlabel("$x_1$", labelpad=-1)
+    axes.set_ylabel("$x_2$", labelpad=-1)
 
 
 def style_cube(axes: Any) -> None:
