@@ -17,8 +17,8 @@ SHARE = 0.8
 # Operations a second that matrix products reach on one core; and the seconds that nobody is told of.
 OPERATIONS, UNANNOUNCED = 1e10, 60.0
 
-# Bytes of addresses that the libraries reserve before a row is read, and for each core. Measured (`ulimit -v`, a fit of
-# iris): with .6 to .8 GB on one core and two, OpenBLAS ends the process or an import fails at random; .8 GB and 1 GB do.
+# Bytes of addresses that the libraries reserve before a row is read, and for each core. Measured (`ulimit -v`, LDA on
+# iris): .45 to .7 GB on one core, to .8 GB on two, and OpenBLAS ends the process or an import fails; 1 GB will do.
 LIBRARIES, LIBRARIES_A_CORE = 1_000_000_000, 50_000_000
 
 
@@ -32,7 +32,7 @@ def require_addresses() -> None:
     needed = LIBRARIES + LIBRARIES_A_CORE * (os.cpu_count() or 1)
     if most != resource.RLIM_INFINITY and most < needed:
         raise SizeError(
-            f"There is not enough memory to begin: this process is limited to {most / 1e9:.1f} GB of addresses, and its "
+            f"There is not enough memory to begin: this process is limited to {most / 1e9:.1f} GB of addresses; its "
             f"libraries need {needed / 1e9:.1f}. Raise the limit: ulimit -v {needed // 1000}."
         )
 

@@ -116,6 +116,8 @@ def skewness(x: ArrayLike, *, ess: float | None = None) -> tuple[float, float]:
     centered = x - x.mean()
     if np.ptp(x) <= CONSTANT * np.abs(x).max():
         return 0.0, 0.0
+    if centered.std() == 0:  # differences whose squares are 0, below 1e-162
+        centered = centered / np.abs(centered).max()
     z = centered / centered.std()
     g = float((z**3).mean())
     influence = z**3 - g - 3 * z - 1.5 * g * (z**2 - 1)

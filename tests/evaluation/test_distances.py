@@ -161,6 +161,8 @@ def test_skewness_is_scipys_and_zero_for_constants():
     assert skewness(x, ess=125)[1] == pytest.approx(2 * skewness(x)[1])
     assert skewness(np.ones(50)) == (0.0, 0.0)
     assert skewness(1 + 1e-15 * normal(50)) == (0.0, 0.0)
+    x = np.tile([0.0, 0.0, 0.0, 4.0], 5)  # in any unit, even one whose square is 0
+    assert skewness(x * 5e-324)[0] == pytest.approx(skewness(x)[0])
 
 
 # KL of Gaussians

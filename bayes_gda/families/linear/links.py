@@ -267,7 +267,9 @@ def _log_step_and_rest(x: Floats, s2: Floats) -> Floats:
     # 2sinh(τa) e^{−a²/2s²} with τ = −x/s² ≤ ½ stays below e^{25}: no overflow.
     integral = (_LEGENDRE_W * expit(-_LEGENDRE_X)) @ (2 * np.sinh(a * (-x / s2)) * np.exp(-(a**2) / (2 * s2)))
     log_density = -0.5 * (x**2 / s2 + np.log(2 * np.pi * s2))
-    return np.logaddexp(log_ndtr(x / np.sqrt(s2)), log_density + np.log(integral))
+    with np.errstate(divide="ignore"):  # a mean of 0 to rounding, beside its variance: half the step, and no rest
+        rest = log_density + np.log(integral)
+    return np.logaddexp(log_ndtr(x / np.sqrt(s2)), rest)
 
 
 def _aleatoric(mu: Floats, s2: Floats) -> Floats:

@@ -4,8 +4,13 @@ import io
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 import pytest
 
+from bayes_gda.data.frames.reading import read_table
+from bayes_gda.data.large.batches import open_batches
 from bayes_gda.data.large.layout import RawType
 from bayes_gda.data.large.reading import column_types, parquet_files, read_frames, read_groups, row_groups
 from bayes_gda.errors import DataError
@@ -154,3 +159,40 @@ def test_damage_behind_the_beginning_of_a_file_is_an_error_of_the_data(tmp_path)
     path.write_bytes(content[:100])
     with pytest.raises(DataError, match=r"Cannot read '.*t\.parquet'"):
         row_groups(path)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather"])
+@pytest.mark.parametrize(
+    "notes", [b"\xbb", b"{x", b'{"columns": [{"name": "a"}], "index_columns": [{"kind": "sange"}]}']
+)
+def test_damaged_notes_of_pandas_are_an_error_of_the_file(tmp_path, kind, notes):
+    """Found by flipped bits: KeyError, JSONDecodeError and UnicodeDecodeError came through, from both readers."""
+    path = tmp_path / f"t.{kind}"
+    table = pa.Table.from_pandas(birds()).replace_schema_metadata({b"pandas": notes})
+    (pq.write_table if kind == "parquet" else feather.write_feather)(table, path)
+    for read in (lambda: read_table(path, target="species"), lambda: open_batches(path, target="species")):
+        with pytest.raises(DataError, match=r"Cannot read .*\. Check that the file is whole") as caught:
+            read()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [".csv", ".tsv"])
+def test_column_names_that_are_no_text_are_named(tmp_path, kind):
+    path = tmp_path / f"t{kind}"
+    path.write_bytes(b"\x80\r")
+    with pytest.raises(DataError, match=r"A column name of .* is not UTF-8 text\. Save the file as UTF-8\."):
+        open_batches(path, target="y")
+
+
+def test_texts_that_point_beyond_the_end_of_a_feather_file_are_an_error(tmp_path):
+    """Pandas crashed with them, and took Python along."""
+    path = tmp_path / "t.feather"
+    labels = ["u", "vv"] * 20
+    feather.write_feather(pa.table({"a": np.arange(40.0), "y": labels}), path, compression="uncompressed")
+    offsets = np.concatenate([[0], np.cumsum([len(label) for label in labels])]).astype("<i4").tobytes()
+    whole = bytearray(path.read_bytes())
+    at = whole.index(offsets)
+    whole[at + 80 : at + 84] = (2**30).to_bytes(4, "little")
+    path.write_bytes(bytes(whole))
+    with pytest.raises(DataError, match=r"Cannot read .*: .*offset.*\. Check that the file is whole"):
+        open_batches(path, target="y")

@@ -159,6 +159,12 @@ def test_shapes_broadcast_and_blocks_do_not_matter(monkeypatch):
         np.testing.assert_allclose(f(MU[:, None], S**2), truth, rtol=1e-12, atol=1e-15)
 
 
+def test_a_mean_that_is_zero_to_rounding_beside_its_variance_is_a_half():
+    """Warnings are errors here; μ/s² is 0 where the logarithm of what it multiplies was taken."""
+    log_p = links.log_expected_sigmoids(np.array([1e-322, -1e-322]), np.array([1e4, 1e4]))
+    np.testing.assert_allclose(np.exp(log_p), 0.5, rtol=1e-12)
+
+
 def test_interval_holds_its_share_of_draws():
     mu, s2 = np.array([0.0, 2.0, -30.0]), np.array([1.0, 4.0, 9.0])
     interval = links.sigmoid_interval(mu, s2, prob=0.9)
