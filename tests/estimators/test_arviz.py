@@ -1,4 +1,4 @@
-"""ArviZ on every model and method: each function runs, or refuses for a reason that is written down here."""
+"""ArviZ on every model and method: the groups of its posterior, what is in them, and every function of ArviZ."""
 
 import warnings
 from functools import cache
@@ -6,6 +6,7 @@ from functools import cache
 import arviz as az
 import numpy as np
 import pytest
+from arviz_calls import FUNCTIONS, loo
 from scipy.special import logsumexp
 
 from bayes_gda import (
@@ -46,27 +47,14 @@ MODELS = {
     "mixture-laplace": (BayesianMixture(inference="laplace", components=2, covariances="shared", **FEW), IRIS),
     "softmax-variational": (BayesianLogisticRegression(inference="variational", **FEW), IRIS),
 }
-# The other methods of each model, for the whole matrix.
-MORE = {
-    "qda-laplace": (BayesianQDA(inference="laplace", **FEW), IRIS),
-    "qda-mcmc": (BayesianQDA(inference="mcmc", **FEW), IRIS),
-    "naive-laplace": (BayesianNaiveGaussian(inference="laplace", **FEW), IRIS),
-    "naive-mcmc": (BayesianNaiveGaussian(inference="mcmc", **FEW), IRIS),
-    "mixed-laplace": (BayesianNaive(inference="laplace", **FEW), IRIS),
-    "mixed-mcmc": (BayesianNaive(inference="mcmc", **FEW), IRIS),
-    "softmax-mcmc": (BayesianLogisticRegression(inference="mcmc", **FEW), IRIS),
-    "student-mcmc": (BayesianStudent(inference="mcmc", sampler="hmc", **FEW), IRIS),
-    "mixture-mcmc": (BayesianMixture(inference="mcmc", sampler="hmc", components=2, **FEW), IRIS),
-}
-EVERY = MODELS | MORE
-GENERATIVE = [name for name in EVERY if name.split("-")[0] not in ("logistic", "softmax", "hierarchical")]
+GENERATIVE = [name for name in MODELS if name.split("-")[0] not in ("logistic", "softmax", "hierarchical")]
 # The prior of RDA is a grid of models, each centred on the rows: it has no density, and no draws without them.
 NO_PRIOR = {"rda-exact", "gaps-mcmc"}
 
 
 @cache
 def tree(name):
-    model, data = EVERY[name]
+    model, data = MODELS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InferenceWarning)  # few draws
         return model.fit(data).posterior_
@@ -165,30 +153,10 @@ def test_prior_draws_have_the_moments_of_the_prior():
     np.testing.assert_allclose(np.cov(z.reshape(500, -1), rowvar=False), np.eye(12), atol=0.25)
 
 
-# ── Every function ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def loo(posterior):
-    return az.loo(posterior, var_name="y", pointwise=True)
-
-
-FUNCTIONS = {
-    "summary": lambda t: az.summary(t),
-    "loo": loo,
-    "loo of the features": lambda t: az.loo(t, var_name="x"),
-    "loo_expectations": lambda t: az.loo_expectations(t, var_name="y", log_likelihood_var_name="y"),
-    "loo_pit": lambda t: az.loo_pit(t, var_names="y"),
-    "psense_summary": lambda t: az.psense_summary(t),
-    "ess": lambda t: az.ess(t),
-    "rhat": lambda t: az.rhat(t),
-    "mcse": lambda t: az.mcse(t),
-    "hdi": lambda t: az.hdi(t),
-}
-
-
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", MODELS)
 def test_every_function_runs(name, function):
+    """Those of `arviz_calls`; `test_crossed.py` has the plots, methods and frames."""
     if function == "loo of the features" and name not in GENERATIVE:
         pytest.skip("features are not modelled")
     if function == "psense_summary" and name in NO_PRIOR:
@@ -196,114 +164,3 @@ def test_every_function_runs(name, function):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", (UserWarning, RuntimeWarning))  # k̂ of few draws
         assert FUNCTIONS[function](tree(name)) is not None
-
-
-# ── Every plot ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def of_posterior(plot):
-    return lambda t, v: getattr(az, f"plot_{plot}")(t, var_names=v, backend="none")
-
-
-def of_labels(plot, **more):
-    return lambda t, v: getattr(az, f"plot_{plot}")(t, var_names=["y"], backend="none", **more)
-
-
-def first(t, v):
-    """The first entry of a variable, which most plots of two axes are about."""
-    return t["posterior"][v[0]].isel(dict.fromkeys(t["posterior"][v[0]].dims[2:], 0))
-
-
-def two_entries(t, v):
-    return az.plot_pair(t, var_names=v, coords={t["posterior"][v[0]].dims[-1]: some(t, v)}, backend="none")
-
-
-def some(t, v):
-    return t["posterior"][t["posterior"][v[0]].dims[-1]].to_numpy()[:2].tolist()
-
-
-def kind(t):
-    return "binary" if int(t["observed_data"]["y"].max()) == 1 else "categorical"
-
-
-PLOTS = {
-    **{
-        plot: of_posterior(plot)
-        for plot in (
-            *("autocorr", "convergence_dist", "dgof", "dgof_dist", "dist", "ess", "ess_evolution", "forest", "mcse"),
-            *("parallel", "rank", "rank_dist", "ridge", "trace", "trace_dist"),
-        )
-    },
-    **{
-        plot: of_labels(plot)
-        for plot in (
-            *("loo_interval", "loo_pit", "ppc_dist", "ppc_dist_pit", "ppc_interval", "ppc_pit", "ppc_rootogram"),
-            "ppc_tstat",
-        )
-    },
-    "loo_pava": lambda t, v: az.plot_loo_pava(t, var_names=["y"], data_type=kind(t), backend="none"),
-    "ppc_pava": lambda t, v: az.plot_ppc_pava(t, var_names=["y"], data_type=kind(t), backend="none"),
-    "khat": lambda t, v: az.plot_khat(loo(t), backend="none"),
-    "compare": lambda t, v: az.plot_compare(az.compare({"a": t, "b": t}, var_name="y"), backend="none"),
-    "pair": two_entries,
-    "pair_focus": lambda t, v: az.plot_pair_focus(t, var_names=v, focus_var=first(t, v), backend="none"),
-    "prior_posterior": of_posterior("prior_posterior"),
-    "bf": lambda t, v: az.plot_bf(t, var_names=v, ref_val=0.3, backend="none"),
-    "psense_dist": of_posterior("psense_dist"),
-    "psense_quantities": of_posterior("psense_quantities"),
-    "energy": lambda t, v: az.plot_energy(t, backend="none"),
-}
-# Plots that no classifier of ours has a use for, and why.
-NOT_FOR_US = {
-    "collection": "draws what it is given",
-    "matrix": "draws what it is given",
-    "lm": "of a regression with a continuous outcome",
-    "ppc_censored": "of censored times",
-    "ppc_pava_residuals": "of one covariate in constant_data; ours is a matrix X (row, feature)",
-    "ecdf_pit": "of a group prior_sbc, of simulation-based calibration",
-}
-
-
-def refusal(name, plot):
-    """Return why a plot has no meaning for a model; None if it must run."""
-    if plot in ("prior_posterior", "bf") and (name in NO_PRIOR or "prior" not in tree(name).children):
-        return "there are no draws of the prior"
-    if plot.startswith("psense") and name in NO_PRIOR:
-        return "the prior has no density"
-    if plot.startswith("psense") and len(tree(name)["posterior"].data_vars) == 1:
-        return "ArviZ 1.3 takes a posterior of one variable for an array, and fails, whoever made it"
-    if plot == "energy" and "energy" not in tree(name).children.get("sample_stats", {}):
-        return "nothing was sampled by NUTS"
-    return None
-
-
-def test_every_plot_of_arviz_is_in_the_matrix_or_has_a_reason():
-    assert {name[5:] for name in dir(az) if name.startswith("plot_")} == set(PLOTS) | set(NOT_FOR_US)
-
-
-def draw(name, plot):
-    if (reason := refusal(name, plot)) is not None:
-        pytest.skip(reason)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", (UserWarning, RuntimeWarning))  # k̂ of few draws
-        PLOTS[plot](tree(name), ["pi" if name in GENERATIVE else "w"])
-
-
-@pytest.mark.parametrize("plot", PLOTS)
-@pytest.mark.parametrize("name", ["lda-exact", "logistic-mcmc"])
-def test_every_plot_runs(name, plot):
-    draw(name, plot)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("plot", PLOTS)
-@pytest.mark.parametrize("name", [name for name in EVERY if name not in ("lda-exact", "logistic-mcmc")])
-def test_every_plot_runs_on_every_model_and_method(name, plot):
-    draw(name, plot)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("function", FUNCTIONS)
-@pytest.mark.parametrize("name", MORE)
-def test_every_function_runs_on_every_method(name, function):
-    test_every_function_runs(name, function)
