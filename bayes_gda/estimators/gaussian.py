@@ -1,6 +1,5 @@
 """Gaussian discriminant analysis as scikit-learn classifiers: LDA, QDA and naive Gaussian."""
 
-from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -10,10 +9,9 @@ from bayes_gda.data.columns import Unseen
 from bayes_gda.estimators.abilities import Projecting
 from bayes_gda.estimators.streaming import Streaming
 from bayes_gda.families.gaussian.gaps.predictive import worth_measuring
-from bayes_gda.families.gaussian.novelty import Novelty, Prior, detect_novelty
 from bayes_gda.methods.settings import TOLERANCE, Inference
+from bayes_gda.prediction.novelty import Novelty
 from bayes_gda.priors import LKJ, NIG, NIW
-from bayes_gda.priors.defaults import default_prior
 
 
 class _Gaussian(Streaming):
@@ -65,12 +63,9 @@ class _Gaussian(Streaming):
         `novel` (n,), the tail probabilities behind it in `probability` (n, K) and `largest` (n,), and the `threshold`
         (n,) of each row.
         """
-        used = self.model_.prior
-        prior: Prior | None = None if isinstance(used, LKJ) else used
-        if self.prior is None and not isinstance(used, LKJ):
-            prior = partial(default_prior, family=type(used))
-        options: dict[str, Any] = {"false_alarm": false_alarm, "prior": prior, "random_seed": self.seed_}
-        return detect_novelty(self.model_.source, self._checked(X), **options)
+        return self.model_.novelty(
+            self._checked(X), false_alarm=false_alarm, default_prior=self.prior is None, random_seed=self.seed_
+        )
 
     def worth_measuring(self, X: Any, costs: ArrayLike | None = None) -> Floats:
         """Return by how much each missing feature, if measured, would lower the expected loss (n, d); nan where known.

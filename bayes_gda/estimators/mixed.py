@@ -14,7 +14,6 @@ from bayes_gda.errors import DataError, PriorError, warn_user
 from bayes_gda.estimators.abilities import Generating
 from bayes_gda.estimators.base import BayesianClassifier
 from bayes_gda.families.base import Family
-from bayes_gda.families.gaussian.novelty import Novelty
 from bayes_gda.families.mixed import novelty
 from bayes_gda.families.mixed.choice import SUPPORT, Choice, describe
 from bayes_gda.families.mixed.classifier import MixedClassifier
@@ -23,6 +22,7 @@ from bayes_gda.families.mixed.distributions import DISTRIBUTIONS
 from bayes_gda.families.mixed.family import Mixed, summarise
 from bayes_gda.methods.ladder import Fit, fit
 from bayes_gda.methods.settings import TOLERANCE, Inference, seed_of
+from bayes_gda.prediction.novelty import Novelty
 from bayes_gda.priors.mixed import MixedPrior
 
 # The sign of rows that are learnt, and of rows that are taken out again.

@@ -179,13 +179,26 @@ def prior_sensitivity(
         raise DataError(f"`alphas` must be one power in (0, 1) and one above 1; got {alphas}.")
     draws, components = _read_tree(tree, var_names)
     scaled = {name: [power_weights(values, alpha) for alpha in alphas] for name, values in components.items()}
-    parameters = _parameter_table(draws, scaled, threshold) if parameters is None else parameters
+    if parameters is None:
+        parameters = _parameter_table(_distinct(draws), scaled, threshold)
     predictions = None
     if log_joint is not None:
         S = next(iter(components.values())).size
         predictions = _prediction_table(_check_joint(log_joint, S), class_names, scaled, threshold)
     reason, next_step = _describe_sensitivity(parameters, predictions, scaled, threshold)
     return Sensitivity(parameters, predictions, _weights_table(scaled), (lower, upper), threshold, reason, next_step)
+
+
+def _distinct(draws: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return parameters without those whose draws are another's, as Sigma[b, a] has those of Sigma[a, b]."""
+    seen: set[bytes] = set()
+    kept = {}
+    for label, x in draws.items():
+        key = np.ascontiguousarray(x).tobytes()
+        if key not in seen:
+            seen.add(key)
+            kept[label] = x
+    return kept
 
 
 def _parameter_table(
@@ -279,7 +292,8 @@ def _describe_sensitivity(
         if len(flagged):
             label = flagged["prior"].idxmax()
             reasons.append(
-                f"{len(flagged)} of {len(parameters)} parameters show a {diagnosis}, most of all {label} "
+                f"{len(flagged)} of {len(parameters)} parameters {'shows' if len(flagged) == 1 else 'show'} a "
+                f"{diagnosis}, most of all {label} "
                 f"({flagged['prior'].max():.2f}; limit {threshold:g})."
             )
             steps.append(remedy)

@@ -24,6 +24,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.errors import DataError
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.prediction.normalised import generative_draws
+from bayes_gda.prediction.novelty import Novelty
 from bayes_gda.prediction.shift import log_share_ratio
 from bayes_gda.priors import Seed
 
@@ -146,6 +147,24 @@ class FittedModel:
     def log_probabilities(self, X: Floats, class_prior: ArrayLike | None = None) -> Floats:
         """Return log p(y=k | x, D) (n, K); other class shares (K,) move the log-odds by log π'_k/π_k."""
         raise NotImplementedError
+
+    def novelty(
+        self, X: Floats, *, false_alarm: float = 0.01, default_prior: bool = True, random_seed: int = 0
+    ) -> Novelty | None:
+        """Return how far out rows X (n, d) lie for each class; None if the model knows no density that would say it.
+
+        Parameters
+        ----------
+        X
+            Rows; NaN is a missing value, which is left out.
+        false_alarm
+            Probability, between 0 and 1, that a new row of the classes is called novel.
+        default_prior
+            Whether the prior is the default one, which other training rows would have chosen anew.
+        random_seed
+            Of the simulation behind the threshold.
+        """
+        return None
 
     def probability_draws(
         self, variables: Mapping[str, Floats], X: Floats, class_prior: ArrayLike | None = None

@@ -1,6 +1,7 @@
 """The report: one page that can be handed on, with its numbers, figures and posteriors beside it.
 
     out/index.html      all there is to read, in one file that asks for nothing from the network
+        report.md       the same as Markdown, for a repository, or for pandoc to make a .docx of
         report.json     every number of it
         figures/*.svg
         posterior/*.nc  draws of each model, for ArviZ
@@ -65,8 +66,8 @@ class Report:
 
     @property
     def page(self) -> Path:
-        """The page to open."""
-        return self.folder / PAGE
+        """The page to open: HTML if it was written, else Markdown."""
+        return self.folder / (PAGE if (self.folder / PAGE).exists() else TEXT)
 
     @property
     def light(self) -> str:
@@ -131,8 +132,9 @@ def write_report(
         text = json.dumps(numbers, ensure_ascii=False, indent=1, allow_nan=False)
         (new / NUMBERS).write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
         page = render(numbers, images)
-        (new / PAGE).write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
-        (new / TEXT).write_text(to_markdown(page), encoding="utf-8", errors="xmlcharrefreplace")
+        for file, made, form in ((PAGE, page, "html"), (TEXT, to_markdown(page), "md")):
+            if form in settings.formats:
+                (new / file).write_text(made, encoding="utf-8", errors="xmlcharrefreplace")
     settings.progress("done", 1.0)
     return Report(folder, conclusions, numbers, analysis)
 

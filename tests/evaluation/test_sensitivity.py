@@ -154,6 +154,15 @@ def test_parameters_agree_with_arviz(alphas):
     assert ours["diagnosis"].tolist() == theirs["diagnosis"].replace("✓", FINE).tolist()
 
 
+def test_parameters_with_the_same_draws_are_counted_once():
+    """Sigma[b, a] is Sigma[a, b]: 30 of 91 parameters were told of where 63 differ."""
+    theta, log_prior, log_likelihood = normal_mean(scale=1.0, y=np.array([2.0, 3.0, 2.5]), S=1000)
+    Sigma = np.stack([np.stack([theta, 2 * theta], axis=-1), np.stack([2 * theta, theta + 1], axis=-1)], axis=-2)
+    tree = tree_of({"theta": theta + 2, "Sigma": Sigma}, {"theta": log_prior}, {"y": log_likelihood})
+    table = prior_sensitivity(tree).parameters
+    assert list(table.index) == ["theta", "Sigma[0, 0]", "Sigma[0, 1]", "Sigma[1, 1]"]
+
+
 def test_gradients_hardly_depend_on_the_step():
     theta, log_prior, log_likelihood = normal_mean(scale=1.0, y=np.full(3, 2.0))
     tree = tree_of({"theta": theta}, {"theta": log_prior}, {"y": log_likelihood})

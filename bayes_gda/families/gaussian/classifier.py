@@ -8,6 +8,7 @@ All that they are asked of rows X (n, d) they answer of incomplete ones, too: wh
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Literal
 from weakref import WeakKeyDictionary
 
@@ -28,13 +29,16 @@ from bayes_gda.families.gaussian.gaps.predictive import (
     log_joint_observed_per_draw,
 )
 from bayes_gda.families.gaussian.lkj import CholeskyBlock, ScalesBlock
+from bayes_gda.families.gaussian.novelty import Prior, detect_novelty
 from bayes_gda.families.gaussian.predictive import draw_rows, log_joint_of_draws, log_joint_per_draw, log_odds_of_draws
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import Block, Parts
 from bayes_gda.prediction.fitted import FittedModel, RowDraws, check_source, choose_draws, in_batches, in_chunks
 from bayes_gda.prediction.normalised import log_class_probabilities
+from bayes_gda.prediction.novelty import Novelty
 from bayes_gda.prediction.shift import reweigh
 from bayes_gda.priors import LKJ, NIG, NIW, Dirichlet, Seed
+from bayes_gda.priors.defaults import default_prior as make_default_prior
 
 Covariance = Literal["shared", "own", "diagonal"]
 
@@ -217,6 +221,16 @@ class GaussianClassifier(GenerativeClassifier):
         if self.posterior is None or has_gaps(X):
             return None
         return self.posterior.leave_one_out(X, y), self.posterior.log_joint(X)
+
+    def novelty(
+        self, X: Floats, *, false_alarm: float = 0.01, default_prior: bool = True, random_seed: int = 0
+    ) -> Novelty:
+        """Return how far out rows X (n, d) lie for each class; see `bayes_gda.families.gaussian.novelty`."""
+        own = None if isinstance(self.prior, LKJ) else self.prior
+        prior: Prior | None = own
+        if default_prior and own is not None:
+            prior = partial(make_default_prior, family=type(own))
+        return detect_novelty(self.source, X, false_alarm=false_alarm, prior=prior, random_seed=random_seed)
 
     def check_whole(self) -> None:
         """Raise `StoreError` unless the parts of a model from a file fit each other."""

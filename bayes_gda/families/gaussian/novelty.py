@@ -27,10 +27,9 @@ at hand, and over the classes in their shares, not that of each class. With othe
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc, fdtrc, ndtri, stdtr
 
 from bayes_gda.checks import Floats, inside_unit
@@ -46,6 +45,7 @@ from bayes_gda.families.gaussian.exact import (
 from bayes_gda.families.gaussian.gaps.predictive import Source, check_source, marginal, number_of_classes, thin
 from bayes_gda.families.gaussian.predictive import draw_rows
 from bayes_gda.linalg import solve_triangular
+from bayes_gda.prediction.novelty import Novelty
 from bayes_gda.priors import NIG, NIW, Seed
 from bayes_gda.priors.distributions import DEFAULT_KAPPA
 
@@ -63,33 +63,6 @@ BLOCK = 1000
 # Draws that the distances are averaged over. Each costs as much as an exact posterior does; that these few are not the
 # whole posterior does no harm to the false-alarm rate, as the threshold is found for the very same average.
 DISTANCE_DRAWS = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Novelty:
-    """How far out n rows lie, and which of them are like no class.
-
-    Parameters
-    ----------
-    probability
-        (n, K) for each class, the probability of a point at least as far out; 1 where nothing was observed.
-    threshold
-        (n,) a row is novel if its largest probability is below; it differs between patterns of missing features.
-    novel
-        (n,) whether it is.
-    false_alarm
-        The rate at which rows of the posterior predictive are called novel.
-    """
-
-    probability: Floats
-    threshold: Floats
-    novel: NDArray[np.bool_]
-    false_alarm: float
-
-    @property
-    def largest(self) -> Floats:
-        """(n,) probability of a point as far out under the class that is nearest in this sense."""
-        return np.asarray(self.probability.max(axis=1))
 
 
 def tail_probabilities(source: Source, X: ArrayLike) -> Floats:

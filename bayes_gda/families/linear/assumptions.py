@@ -20,6 +20,7 @@ Smyth (2003), Pearson's goodness of fit statistic as a score test statistic.
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
@@ -29,7 +30,8 @@ from bayes_gda.methods.laplace import GaussianPosterior
 
 # Simulated data sets, as many at a time: a p-value of 5 % then has a standard error of 1 %.
 SIMULATIONS, AT_ONCE = 400, 20
-# Rows that the check looks at, spread over all, and the features that vary most among those with more than two values.
+# Rows that the check looks at, spread over all, and features, of those with more than two values: the strongest, by the
+# share of their variance that is between the classes.
 MOST_ROWS, MOST_FEATURES = 4000, 64
 # A square of whose information the weights of the design take 98 % is nearly a linear function of it: nothing to test.
 COLLINEAR = 0.02
@@ -57,7 +59,8 @@ def linear_assumptions(
         For the simulated classes.
     """
     rows = np.linspace(0, data.n - 1, min(data.n, MOST_ROWS)).round().astype(np.intp)
-    columns = [j for j in range(data.d) if len(np.unique(data.X[rows, j])) > 2][:MOST_FEATURES]
+    several = [j for j in range(data.d) if len(np.unique(data.X[rows, j])) > 2]
+    columns = _strongest(data.X[rows], data.y[rows], several)
     if not columns:
         check = Check(WHAT, STATISTIC, np.nan, (), REMEDY, "Not checked: no feature has more than two values.")
         return Assumptions((check,))
@@ -78,8 +81,23 @@ def linear_assumptions(
     scores = np.einsum("nfc,nf->c", directions, outcomes - own)
     parts = tuple(Part(name, float(s), 0.0, float(e)) for name, s, e in zip(names, scores, spread, strict=True))
     p = joint_p_value(scores / spread, simulated / spread)
-    note = "" if data.d == len(columns) else f"{data.d - len(columns)} features of two values, or many, are left out."
-    return Assumptions((Check(WHAT, STATISTIC, p, parts, REMEDY, note),))
+    omitted = []
+    if two := data.d - len(several):
+        omitted.append(f"{two} of {data.d} features have two values: no square of theirs can be tested.")
+    if len(columns) < len(several):
+        omitted.append(
+            f"Tested were the {len(columns)} of {len(several)} other features whose means differ most between classes."
+        )
+    return Assumptions((Check(WHAT, STATISTIC, p, parts, REMEDY, " ".join(omitted)),))
+
+
+def _strongest(X: Floats, y: NDArray[np.intp], columns: list[int]) -> list[int]:
+    """Return at most MOST_FEATURES of the columns: those whose means differ most between the classes, in their sd."""
+    if len(columns) <= MOST_FEATURES:
+        return columns
+    Z = (X[:, columns] - X[:, columns].mean(axis=0)) / X[:, columns].std(axis=0)
+    between = sum((y == k).sum() * Z[y == k].mean(axis=0) ** 2 for k in np.unique(y))
+    return [columns[i] for i in np.sort(np.argsort(-between, kind="stable")[:MOST_FEATURES])]
 
 
 def _labels(features: Sequence[str], classes: Sequence[object], free: int) -> list[str]:

@@ -22,6 +22,7 @@ from bayes_gda.linalg import wide_blocks
 from bayes_gda.methods.density import COORDINATES
 from bayes_gda.prediction.fitted import FittedModel, average_draws, choose_draws, in_batches
 from bayes_gda.prediction.normalised import log_class_probabilities
+from bayes_gda.prediction.novelty import Novelty
 from bayes_gda.prediction.shift import reweigh
 from bayes_gda.priors import Seed
 from bayes_gda.priors.mixed import MixedPrior
@@ -154,6 +155,14 @@ class MixedClassifier(FittedModel):
             own = own + column.without(x, y)
         without[n, y] = own - np.log(alpha.sum() - 1)
         return without, full
+
+    def novelty(
+        self, X: Floats, *, false_alarm: float = 0.01, default_prior: bool = True, random_seed: int = 0
+    ) -> Novelty | None:
+        """Return how far out rows X (n, d) lie for each class; see `bayes_gda.families.mixed.novelty`."""
+        from bayes_gda.families.mixed.novelty import detect_novelty
+
+        return detect_novelty(self, X, false_alarm=false_alarm, random_seed=random_seed)
 
     # ── Draws ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

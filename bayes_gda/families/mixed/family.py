@@ -11,6 +11,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.columns import Encoding
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
+from bayes_gda.families.assumptions import Assumptions
 from bayes_gda.families.base import Family
 from bayes_gda.families.mixed.choice import BY_EVIDENCE, Choice, choose, describe
 from bayes_gda.families.mixed.classifier import MixedClassifier, variable_names
@@ -183,6 +184,14 @@ class Mixed(Family):
     def can_sample(self) -> bool:
         """Whether MCMC is within reach: where there are rows."""
         return self.data.n > 0
+
+    def assumptions(self, gaussian: GaussianPosterior | None, random_seed: int) -> Assumptions:
+        """Check the distributions of the columns and their independence, on rows without weights."""
+        from bayes_gda.families.mixed.assumptions import mixed_assumptions
+
+        if self.rows.weight is not None:
+            return Assumptions()
+        return mixed_assumptions(self._exact, self.rows, random_seed)
 
     @cached_property
     def density(self) -> Density:

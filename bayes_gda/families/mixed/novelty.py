@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike
 from bayes_gda.checks import Floats, finite, inside_unit
 from bayes_gda.data.gaps import find_patterns
 from bayes_gda.errors import DataError
-from bayes_gda.families.gaussian.novelty import Novelty
 from bayes_gda.families.mixed.classifier import MixedClassifier
 from bayes_gda.linalg import wide_blocks
 from bayes_gda.prediction.normalised import log_class_probabilities
+from bayes_gda.prediction.novelty import Novelty
 
 # Rows simulated of each class: a tail probability of 1 % is then known to 7 % of itself.
 SIMULATED = 20_000

@@ -26,6 +26,7 @@ from bayes_gda.prediction.decisions import Decisions
 from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting.analysis.detail import PROB, Detail, look_closer, numbered
 from bayes_gda.reporting.analysis.effects import Effects, effects, partial_effects
+from bayes_gda.reporting.analysis.explore import HeldOutNovelty, detect_outlying
 from bayes_gda.reporting.analysis.placement import Placement, place
 from bayes_gda.reporting.analysis.quality import inspect_table
 from bayes_gda.reporting.analysis.repeated import Repeated, cross_validate
@@ -63,6 +64,8 @@ class Analysis:
         What the features do in the chosen model; partial effects of the strongest ones.
     repeated
         Repeated cross-validation of all models on the rows that may be learnt from.
+    novelty
+        How far out the held-out rows lie, by the best model that knows; None if none does.
     remarks
         What deserves a look in the data, in words.
     clock
@@ -88,6 +91,7 @@ class Analysis:
     effects: Effects
     curves: tuple[PartialEffect, ...]
     repeated: Repeated
+    novelty: HeldOutNovelty | None
     remarks: tuple[Remark, ...]
     clock: Clock
 
@@ -182,6 +186,8 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
             strongest = Effects.unknown(train, PROB)
         average_effects = strongest.average
         curves, curve_failure = attempt(lambda: partial_effects(models, best, average_effects, PROB))
+        preferred = [best, *(name for name in map(str, ranking(comparison).index) if name != best)]
+        novelty = attempt(lambda: detect_outlying(preferred, models))[0]
         if reason := failure or curve_failure:
             incomplete[best] = " ".join(
                 [*incomplete.get(best, "").splitlines(), f"Its effects are not known: {reason}"]
@@ -208,6 +214,7 @@ def analyse(data: Dataset, settings: ReportSettings, *, test: Dataset | None = N
         strongest,
         tuple(curves or ()),
         repeated,
+        novelty,
         tuple(remarks(inspect_table(data), data)),
         clock,
     )

@@ -84,7 +84,18 @@ def which_model(analysis: Analysis) -> Conclusion:
     loos = {m: analysis.models[m].attempted_loo[0] for m in alike(table)}
     bad = {m: loo.n_bad for m, loo in loos.items() if loo is not None and loo.n_bad}
     judged = reliable(sentence, bad, bool(others), chosen.fitted.family.estimator)
+    if judged.light == "green" and unresolved(chosen):
+        # A quick report that could not settle the posterior of the model that it chose.
+        sentence = f"{sentence} But its posterior is approximated here, and not accurately enough."
+        call = settings.command("report", "--models", chosen.name)
+        judged = Conclusion("Which model?", "amber", sentence, "Sample its posterior before it is used.", call)
     return doubted(judged, "The comparison", analysis.remarks, settings)
+
+
+def unresolved(model: Scorecard) -> bool:
+    """Whether its posterior needs sampling and was not sampled."""
+    approximate = model.method in ("laplace", "ep", "variational", "corrected")
+    return approximate and model.fitted.weighing.verdict == "needs-mcmc"
 
 
 def _gaps(table: "pd.DataFrame", chosen: str, others: list[str]) -> str:
@@ -176,6 +187,8 @@ def _exact(models: Mapping[str, Scorecard], settings: ReportSettings) -> Conclus
     if off := {name: m.largest_error("laplace") for name, m in models.items() if "laplace" in m.probabilities}:
         worst = max(off, key=lambda name: off[name][0])
         sentence += " " + _error_sentence("Laplace's approximation", *off[worst], worst, models[worst], settings)
+        if off[worst][0] > settings.tolerance:
+            sentence = f"No, but it{sentence.removeprefix('It')}"
     return Conclusion(_fast(listed_names(list(models))), "green", sentence, "This report uses the exact posterior.")
 
 
@@ -219,8 +232,7 @@ def sampler(
     diagnoses: "Mapping[str, Diagnosis | None]", models: Mapping[str, Scorecard], settings: ReportSettings
 ) -> Conclusion:
     """Say whether the sampler converged for every model."""
-    approximate = [name for name, m in models.items() if m.method in ("laplace", "ep", "variational", "corrected")]
-    open_ = [n for n in approximate if models[n].fitted.weighing.verdict == "needs-mcmc"]
+    open_ = [name for name, m in models.items() if unresolved(m)]
     ran = {name: d for name, d in diagnoses.items() if d is not None}
     return converged(
         {name: (d.verdict, " ".join(d.reasons), " ".join(d.next_steps)) for name, d in ran.items()},

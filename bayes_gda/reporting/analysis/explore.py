@@ -9,6 +9,7 @@ and of p(y | x) alone the log odds against the first class, which are linear. Th
 checked at other points, so that no model need know of it; one that is not quadratic has no such panel.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -18,7 +19,9 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
 from bayes_gda.evaluation.scorecard import Scorecard
+from bayes_gda.families.gaussian.novelty import REFITS
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.prediction.novelty import Novelty
 
 # Rows of the table; numbers (rows × features) whose contributions are computed.
 MOST_ROWS, MOST_CONTRIBUTIONS = 400, 12_000
@@ -28,6 +31,42 @@ MOST_NUMBERS, MOST_DRAWS, FEWEST_DRAWS = 40_000, 200, 60
 TESTED, CLOSE = 8, 1e-6
 FEATURES = 30
 SEED = 0
+# Rate at which rows of the classes are called novel; multiplications of the refits behind the threshold, some 20 s.
+FALSE_ALARM, MOST_NOVELTY = 0.01, 2e10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldOutNovelty:
+    """How far out the held-out rows lie, by a model of the features.
+
+    Parameters
+    ----------
+    model
+        Name of the model: the chosen one if it describes the features, else the best one that does.
+    novelty
+        Its tail probabilities of all held-out rows, and which are novel.
+    """
+
+    model: str
+    novelty: Novelty
+
+
+def detect_outlying(order: Sequence[str], models: Mapping[str, Scorecard]) -> HeldOutNovelty | None:
+    """Return the novelty of the held-out rows by the first model in `order` that knows it; None if none does.
+
+    The threshold comes from refits, whose cost is known: where it is beyond MOST_NOVELTY, nothing is said.
+    """
+    for name in order:
+        card = models[name]
+        assert card.test is not None
+        X, train = card.test.X, card.train
+        patterns = len(np.unique(np.isnan(X), axis=0))
+        if patterns * REFITS * train.n * train.d**2 > MOST_NOVELTY:
+            continue
+        novelty = card.model.novelty(X, false_alarm=FALSE_ALARM, random_seed=card.settings.random_seed)
+        if novelty is not None:
+            return HeldOutNovelty(name, novelty)
+    return None
 
 
 def contributions(card: Scorecard, rows: NDArray[np.intp]) -> Floats | None:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 # A class of which less than half of the rows are found, beyond the noise of their number, is missed.
 MISSED = 0.5
+# Held-out rows of a class below which its recall is as good as unknown: with 4 hits of 4 it may be .64 (90 %).
+FEW_HELD_OUT = 5
 # Such classes that are named.
 MOST_MISSED = 3
 # AUC of forecasts that know nothing.
@@ -58,6 +60,15 @@ def how_good(analysis: Analysis) -> Conclusion:
         more = [f"{len(missed) - MOST_MISSED} more"] if len(missed) > MOST_MISSED else []
         level = 100 * analysis.chosen.performance.prob
         sentence += f" But its recall is low for {listed_names([*named, *more])}; {level:.0f} % intervals."
+    scarce = [str(name) for name, n in zip(analysis.test.class_names, counts, strict=True) if n < FEW_HELD_OUT]
+    if scarce:
+        named = [f"“{short_name(name)}”" for name in scarce[:MOST_MISSED]]
+        more = [f"{len(scarce) - MOST_MISSED} more"] if len(scarce) > MOST_MISSED else []
+        classes = "class" if len(scarce) == 1 else "the classes"
+        sentence += (
+            f" Fewer than {FEW_HELD_OUT} held-out rows are of {classes} {listed_names([*named, *more])}: too few to "
+            "judge the recall."
+        )
     estimator = analysis.chosen.fitted.family.estimator
     found = graded(sentence, gain, error, estimator, missed, better_than_chance(analysis.chosen.performance))
     return doubted(found, "These scores", analysis.remarks, analysis.settings)
@@ -91,7 +102,7 @@ def graded(
     """
     topic = "How good is it?"
     if np.isfinite(gain) and gain > BEYOND * error and missed:
-        step = "Decide under costs: a rare class is seldom the most probable one."
+        step = "Read the confusion matrix, and decide under costs if a miss of such a class is dear."
         return Conclusion(topic, "amber", sentence, step, f"{estimator}().fit(X, y).decide(X_new, costs=costs)")
     if np.isfinite(gain) and gain > BEYOND * error:
         return Conclusion(topic, "green", sentence, "The gain exceeds two standard errors: no action is needed.")
@@ -102,7 +113,8 @@ def graded(
             "amber",
             f"{sentence} The gain is less than two standard errors, although rows are ranked better than chance: "
             f"{ranking}.",
-            "The features bear on the class, but the probabilities are poor: recalibrate, or use fewer features.",
+            "The features bear on the class, but these rows do not show that the probabilities gain by them. Judge "
+            "by the cross-validated scores; if the gain is small there too, use fewer features or recalibrate.",
             f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)",
         )
     if np.isfinite(gain) and gain > -BEYOND * error:
@@ -154,7 +166,7 @@ def calibrated(
     row: Any = events.iloc[place]
     kind, name = events.index[place]
     event = f"class “{short_name(name)}”" if kind == "class" else "the most probable class"
-    slope = "slope and intercept cannot be estimated"
+    slope = "slope and intercept cannot be estimated (the event always happens, or the forecasts separate the outcomes)"
     if np.isfinite(row["slope"]):
         slope = f"slope {row['slope']:.2f} (SE {row['slope_se']:.2f}), intercept {signed(row['intercept'], 2)} "
         slope += f"(SE {row['intercept_se']:.2f})"
@@ -170,6 +182,8 @@ def calibrated(
     if rejected.any():
         test = "Cox's recalibration" if row["error_lower"] > 0 else "the ECE"
         sentence = f"Perfect calibration is rejected by {test}. {figures}"
+        if row["error_lower"] <= 0:  # what a straight line in the log odds does not mend
+            recalibrate = recalibrate.replace("sigmoid", "isotonic")
         return Conclusion(
             topic, "amber", sentence, "Recalibrate, or report the probabilities with this error.", recalibrate
         )

@@ -62,7 +62,8 @@ class Finding:
     rows
         How many rows are concerned.
     value
-        The figure behind it: the AUC of a separator, the largest distance of an outlier, the share of a class.
+        The figure behind it: the AUC of a separator, the largest distance of an outlier, the share of a class; of
+        repeated rows the pairs of equal rows expected if the features were independent, as a share of those there are.
     places
         Positions of at most ten of the rows in the table that was looked at.
     """
@@ -177,7 +178,10 @@ def _repeated(data: Dataset) -> list[Finding]:
     findings = []
     extra = np.flatnonzero(~first)
     if len(extra):
-        findings.append(Finding("repeated rows", (), len(extra), places=_some(extra)))
+        pairs = float((count * (count - 1)).sum())
+        equal = np.prod([((np.unique(x, return_counts=True)[1] / data.n) ** 2).sum() for x in data.X.T])
+        share = float(equal) * data.n * (data.n - 1) / pairs
+        findings.append(Finding("repeated rows", (), len(extra), share, _some(extra)))
     low = np.full(len(count), data.K)
     high = np.full(len(count), -1)
     np.minimum.at(low, label, data.y)

@@ -20,7 +20,7 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.data.table import Dataset
-from bayes_gda.errors import attempt
+from bayes_gda.errors import DataError, attempt
 from bayes_gda.evaluation.calibration import paired_difference
 from bayes_gda.evaluation.model_comparison import kfold
 from bayes_gda.evaluation.scorecard import Scorecard
@@ -28,11 +28,14 @@ from bayes_gda.families.base import Family
 from bayes_gda.methods.ladder import Fit
 from bayes_gda.methods.settings import Settings
 from bayes_gda.prediction.fitted import FittedModel
+from bayes_gda.reporting.analysis.words import short_name
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FOLDS, MOST_REPEATS = 5, 10
+# Rows of a class, of which the folds without one of them keep some.
+FEWEST = 3
 # Seconds of one core that it may take, in a quick report and in one that samples.
 QUICK_SECONDS, SECONDS = 2.0, 20.0
 # Seconds of a fit and its predictions on one core, fitted to tables of 150 to 1800 rows and 4 to 61 features, within a
@@ -63,6 +66,8 @@ class Repeated:
         Models without it, and why.
     seconds
         The estimate of the cost of one repetition that decided.
+    reason
+        Why it was not done; empty if it was.
     """
 
     folds: int
@@ -72,6 +77,7 @@ class Repeated:
     methods: Mapping[str, str]
     left_out: Mapping[str, str]
     seconds: float
+    reason: str = ""
 
 
 def cross_validate(models: Mapping[str, Scorecard], data: Dataset, *, quick: bool) -> Repeated:
@@ -88,9 +94,18 @@ def cross_validate(models: Mapping[str, Scorecard], data: Dataset, *, quick: boo
     """
     seconds = FOLDS * sum(estimated_seconds(card.fitted, data) for card in models.values())
     repeats = int(min(MOST_REPEATS, (QUICK_SECONDS if quick else SECONDS) / seconds))
-    none = Repeated(FOLDS, 0, data.n, None, {}, {}, seconds)
-    if repeats == 0 or data.n < 2 * FOLDS or data.class_counts.min() < 3:
-        return none
+    rarest = int(data.class_counts.argmin())
+    fewest = int(data.class_counts[rarest])
+    reason = ""
+    if fewest < FEWEST:
+        name = short_name(data.class_names[rarest])
+        reason = f"Class “{name}” has {fewest} row{'' if fewest == 1 else 's'}; each class needs {FEWEST}."
+    elif data.n < 2 * FOLDS:
+        reason = f"There are only {data.n} rows."
+    elif repeats == 0:
+        reason = f"It would take about {seconds:.0f} seconds of one core a repetition."
+    if reason:
+        return Repeated(FOLDS, 0, data.n, None, {}, {}, seconds, reason)
     methods: dict[str, str] = {}
     left_out: dict[str, str] = {}
     scores: dict[str, Floats] = {}
@@ -130,6 +145,10 @@ def _fit(family: Family, settings: Settings) -> tuple[FittedModel, str]:
     """Fit in closed form, or by the better Gaussian, or by Laplace's; nothing is judged and nothing sampled."""
     if (exact := family.exact()) is not None:
         return exact.model, "exact"
+    if not family.has_mode:
+        raise DataError(
+            "With missing values it has neither a closed form nor a mode, and folds are not fitted by sampling."
+        )
     gaussian = family.laplace()
     if (better := family.propagate(gaussian)) is not None:
         return family.from_propagated(better.gaussian, settings), better.method

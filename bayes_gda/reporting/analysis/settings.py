@@ -23,6 +23,8 @@ EFFORT = {"fit": 6.0, "sample": 10.0, "evaluate": 4.0, "weigh": 1.0, "draw": 15.
 
 # Called with the name of the stage that begins, and the share of the work that is done.
 Progress = Callable[[str, float], None]
+# Forms in which the page is written.
+FORMATS = ("html", "md")
 # Levels that a category may have in any table; in larger ones, per row.
 MOST_LEVELS, LEVELS_PER_ROW = 50, 0.5
 
@@ -60,6 +62,8 @@ class ReportSettings:
         How far a probability may be off, between 0 and 1.
     progress
         Called with the name of each stage and the share of the work done before it.
+    formats
+        Forms of the page that are written, out of `html` and `md`; report.json and the figures always are.
     data_name, target
         What the data and their class column are called on the command line, so that the report can name the exact
         command; None if the report was asked for in Python.
@@ -81,6 +85,7 @@ class ReportSettings:
     random_seed: int = 0
     tolerance: float = TOLERANCE
     progress: Progress = _silent
+    formats: Sequence[str] = FORMATS
     data_name: str | None = None
     target: str | None = None
     table_options: Sequence[str] = ()
@@ -102,6 +107,9 @@ class ReportSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise DataError(f"`{name}` must be a whole number of at least {least}; got {value!r}.")
+        if not self.formats or len(set(self.formats)) < len(self.formats) or not set(self.formats) <= set(FORMATS):
+            raise DataError(f"`formats` must be one or both of {', '.join(FORMATS)}; got {list(self.formats)}.")
+        object.__setattr__(self, "formats", tuple(self.formats))
         self.ladder()  # which checks the rest
         if self.quick and self.inference == "mcmc":
             raise DataError("`inference` must not be 'mcmc' with quick=True, which leaves MCMC out. Drop one of them.")
@@ -232,6 +240,8 @@ class ReportSettings:
             options += ["--tolerance", f"{self.tolerance:g}"]
         if self.costs is not None:
             options += ["--cost", self.cost_file or "COSTS"]
+        if self.formats != FORMATS:
+            options += ["--to", ",".join(self.formats)]
         held = ["--test-size", f"{self.test_size:g}"] if self.test_name is None else ["--test", self.test_name]
         return self.command("report", *held, "--seed", str(self.random_seed), *options)
 

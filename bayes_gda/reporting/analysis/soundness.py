@@ -22,6 +22,8 @@ from bayes_gda.reporting.analysis.words import (
 LEVEL = 0.05
 # A part of a rejected check that far from what is expected, in standard deviations, is named beside the farthest.
 CLEAR = 4.0
+# Equal rows are no copies if so many of them would be equal by chance, were the features independent; they seldom are.
+EXPECTED = 0.05
 # Names of a kind in a sentence; more are counted.
 MOST_NAMES = 4
 
@@ -105,7 +107,19 @@ def _quoted(name: str) -> str:
 def _dropped(data: Dataset) -> list[Remark]:
     origin = data.origin
     if origin is None:
-        return []
+        absent = np.isnan(data.X)
+        rows = int(absent.any(axis=1).sum())
+        if not rows:
+            return []
+        coded = coded_columns(data)
+        columns = dict.fromkeys(
+            coded[j].name if j in coded else data.feature_names[j] for j in np.flatnonzero(absent.any(axis=0)).tolist()
+        )
+        sentence = (
+            f"{_rows(rows)} of {data.n} ({percent(rows / data.n)}) {'has' if rows == 1 else 'have'} missing values, in "
+            f"{_counted([short_name(name) for name in columns])}; they were kept."
+        )
+        return [Remark("green", sentence, "Missing values are integrated out, as missing at random given the rest.")]
     lost = origin.total - len(origin.rows)
     most = sorted(origin.missing, key=lambda name: -origin.missing[name])
     gaps = [f"{short_name(name)} ({origin.missing[name]})" for name in most[:MOST_NAMES]]
@@ -169,11 +183,11 @@ def _sums(findings: Sequence[Finding], data: Dataset) -> Remark:
 def _outliers(findings: Sequence[Finding], data: Dataset) -> Remark:
     worst = findings[0]
     numbers = data.row_numbers[list(worst.places)]
-    others = len(findings) - 1
-    many = f" and {others} more feature{'s' if others > 1 else ''} have" if others else " has"
+    single = len(findings) == 1
+    most = "" if single else f"{short_name(worst.columns[0])}: "
     sentence = (
-        f"{short_name(worst.columns[0])}{many} values more than 10 robust standard deviations from the median "
-        f"(up to {worst.value:.1f}; row{'' if len(numbers) == 1 else 's'} "
+        f"{_names(findings)} {'has' if single else 'have'} values more than 10 robust standard deviations from the "
+        f"median ({most}up to {worst.value:.1f}; row{'' if len(numbers) == 1 else 's'} "
         f"{listed_names([str(i) for i in numbers[:MOST_NAMES]])}{' …' if worst.rows > MOST_NAMES else ''})."
     )
     return Remark(
@@ -193,6 +207,9 @@ def _repeated(findings: Sequence[Finding], data: Dataset) -> Remark:
     count = findings[0].rows
     share = count / data.n
     sentence = f"{_rows(count)} ({percent(share)}) {'repeats' if count == 1 else 'repeat'} an earlier one."
+    if findings[0].value >= EXPECTED:
+        step = "With so few different values equal rows are to be expected: nothing needs doing."
+        return Remark("green", sentence, step)
     step = "If they are copies and not equal measurements, held-out rows are not new: remove them."
     return Remark("amber" if share > LEVEL else "green", sentence, step)
 
@@ -272,9 +289,13 @@ def check_sentence(check: Check, p: float) -> str:
         f"({abs(worst.z):.1f} standard deviations away)"
     )
     verdict = "Rejected" if p < LEVEL else "Not rejected"
+    return f"{verdict} ({p_text(p)}); largest departure {figures}{_others(check)}."
+
+
+def _others(check: Check) -> str:
+    """Name what departs clearly beside the farthest part."""
     others = sorted((part for part in check.parts if abs(part.z) > CLEAR), key=lambda part: -abs(part.z))[1:MOST_NAMES]
-    more = f"; also {listed_names([f'{part.where} ({abs(part.z):.1f})' for part in others])}" if others else ""
-    return f"{verdict} ({p_text(p)}); largest departure {figures}{more}."
+    return f"; also {listed_names([f'{part.where} ({abs(part.z):.1f})' for part in others])}" if others else ""
 
 
 def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str, estimator: str) -> Conclusion:
@@ -296,7 +317,7 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str,
         return Conclusion(
             topic,
             "amber",
-            f"Not checked: there is no check of the assumptions of {title}. {notes}".strip(),
+            notes or f"Not checked: there is no check of the assumptions of {title}.",
             "Judge the model by its scores and its calibration, beside those of others.",
             command,
         )
@@ -319,4 +340,4 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str,
 def _departure(check: Check) -> str:
     worst = check.worst
     assert worst is not None
-    return f"{worst.where}: {abs(worst.z):.1f} standard deviations from what is expected"
+    return f"{worst.where}: {abs(worst.z):.1f} standard deviations from what is expected{_others(check)}"

@@ -56,7 +56,7 @@ def significant(value: float, digits: int = 3) -> str:
     """Write a number with so many significant digits, and without an exponent unless it is very large or small."""
     text = f"{value:.{digits}g}"
     if "e" in text and 1e3 <= abs(value) < 1e6:
-        text = f"{float(text):.0f}"
+        text = f"{float(text):,.0f}".replace(",", "\u202f" if abs(value) >= 1e4 else "")
     return text.replace("-", "\u2212")
 
 

@@ -20,12 +20,14 @@ from bayes_gda.evaluation.sensitivity import FINE
 from bayes_gda.methods.settings import TOLERANCE
 from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.detail import PROB
+from bayes_gda.reporting.analysis.settings import FORMATS
 from bayes_gda.reporting.analysis.words import Conclusion
 from bayes_gda.reporting.page.sections import (
     assumptions_section,
     data_section,
     effects_section,
     explore_section,
+    novelty_section,
     performance_section,
     records,
 )
@@ -230,6 +232,7 @@ def _predictions(analysis: Analysis) -> dict[str, Any]:
         "most_entropy": math.log(test.K),
         "errors": int((top != test.y).sum()),
         "rows": test.n,
+        "novelty": novelty_section(analysis),
     }
 
 
@@ -270,6 +273,9 @@ def _decisions(analysis: Analysis) -> dict[str, Any]:
             }
         )
     lines.sort(key=lambda line: line["realised_loss"])
+    for line in lines:
+        if line["realised_se"] == 0:  # every row cost the same: there is nothing to estimate an error from
+            line["realised_se"] = None
     made = analysis.decisions[analysis.best]
     constant = (costs[:, test.y]).mean(axis=1)
     curve = analysis.detail.thresholds
@@ -296,8 +302,18 @@ def _comparison(analysis: Analysis) -> dict[str, Any]:
     comparison = analysis.comparison
     tables = {"loo": comparison.loo, "held_out": comparison.held_out, "evidence": comparison.evidence}
     out: dict[str, Any] = {name: [] if t is None else records(t, "model") for name, t in tables.items()}
+    for name, n in (("loo", analysis.train.n), ("held_out", analysis.test.n)):
+        out[name] = [
+            line | {"log_score_se": line["se"] / n, "accuracy_se": share_error(line["accuracy"], line["accuracy_se"])}
+            for line in out[name]
+        ]
     said = {"families": comparison.generative_vs_discriminative, "sentences": comparison.sentences}
     return out | said | {"continuum": _continuum(analysis)}
+
+
+def share_error(share: float, error: float) -> float | None:
+    """Return the standard error of a share, which cannot be estimated where all rows, or none, are hits."""
+    return error if 0 < share < 1 else None
 
 
 def _continuum(analysis: Analysis) -> dict[str, Any] | None:
@@ -360,6 +376,8 @@ def _reproduce(analysis: Analysis) -> dict[str, Any]:
         options.append(f"costs={np.asarray(settings.costs).tolist()!r}")
     if settings.action_names is not None:
         options.append(f"action_names={list(settings.action_names)!r}")
+    if settings.formats != FORMATS:
+        options.append(f"formats={list(settings.formats)!r}")
     rows = "test=test, " if given else ""
     packages = [
         {"package": "bayes_gda", "version": __version__},

@@ -84,8 +84,9 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
                 f"Predictions of {name} by method",
                 partial(plots.plot_predictions, model.probabilities, reference=model.method),
             )
-    forest = partial(plots.plot_forest, chosen.trees, most=FOREST)
-    yield Figure("forest", "posteriors", f"Parameters of {chosen.name} by method", forest)
+    if len(chosen.trees) > 1:
+        forest = partial(plots.plot_forest, chosen.trees, most=FOREST)
+        yield Figure("forest", "posteriors", f"Parameters of {chosen.name} by method", forest)
     yield from _held_out(analysis)
     yield Figure("reliability", "calibration", "Reliability curves", partial(plots.plot_reliability, detail.curves))
     yield Figure(

@@ -37,7 +37,8 @@ def number(value: float | None, kind: str) -> str:
         The number, or None if it is not known.
     kind
         `int`, `f1`…`f4` (decimals), `pct`, `pct0` (a share as percent), `g3` (three significant digits), `p` (a
-        p-value), `unit` (as it is) or `ratio` (three significant digits, of the distance from 1 two).
+        p-value), `prob` (a posterior probability, never 0 or 1), `unit` (as it is) or `ratio` (three significant
+        digits, of the distance from 1 two).
     """
     if value is None:
         return UNKNOWN
@@ -45,6 +46,8 @@ def number(value: float | None, kind: str) -> str:
         return f"{value:,.10g}".replace(",", NARROW)
     if kind == "p":
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
+    if kind == "prob":
+        return "< 0.001" if value < 0.001 else "> 0.999" if value > 0.999 else f"{value:.3f}"
     if kind == "ratio" and 0 < abs(value - 1) < 0.1:
         return f"{value:.{min(8, 1 - math.floor(math.log10(abs(value - 1))))}f}"
     kind = "g3" if kind == "ratio" else kind
@@ -54,7 +57,7 @@ def number(value: float | None, kind: str) -> str:
     elif kind in FIXED:
         text = f"{100 * value if kind.startswith('pct') else value:,.{FIXED[kind]}f}"
     else:
-        raise DataError(f"`kind` must be g3, p, ratio or one of {', '.join(FIXED)}; got {kind!r}.")
+        raise DataError(f"`kind` must be g3, p, prob, ratio or one of {', '.join(FIXED)}; got {kind!r}.")
     text = text.replace(",", NARROW if abs(value) >= 1e4 else "")
     if float(text.replace(NARROW, "")) == 0:
         text = text.removeprefix("-")  # −0.00 is 0.00
@@ -72,6 +75,11 @@ def name(value: Any) -> Markup:
     """Return a name of the user's: apart from the direction of the text around it, cut if need be, in full on hover."""
     text = str(value)
     return Markup('<bdi class="name" title="{0}">{0}</bdi>').format(text)
+
+
+def unbroken(sentence: str) -> str:
+    """Return a sentence in which no line ends between a number and its sign, or its error and the word for it."""
+    return re.sub(r"(?<=\d) %|(?<=\(SE) ", lambda m: m[0].replace(" ", "\u00a0"), sentence)
 
 
 # Marks that may stand as they are in an address between double quotes; letters and digits may anyway.
@@ -170,6 +178,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["name"] = name
+    environment.filters["unbroken"] = unbroken
     environment.filters["listed"] = listed_names
     environment.filters["at"] = lookup
     environment.filters["known"] = known_columns

@@ -8,10 +8,12 @@ import numpy as np
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import Origin
 from bayes_gda.evaluation.calibration import brier_rows
+from bayes_gda.evaluation.performance import Performance, share_interval
 from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting.analysis.analysis import Analysis, class_shares
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.analysis.explore import MOST_ROWS, Polynomial, as_polynomial, contributions
+from bayes_gda.reporting.analysis.quality import coded_columns
 from bayes_gda.reporting.analysis.soundness import LEVEL, check_sentence
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 FEATURES, CLASSES, EFFECTS = 30, 40, 60
 # Probabilities of held-out rows that the page counts decisions over, about 500 kB.
 MOST_FORECASTS = 60_000
+# Novel rows that are listed.
+ROWS = 10
 # Features that are named beside a row, those that move its log odds most.
 REASONS = 3
 
@@ -65,7 +69,7 @@ def data_section(analysis: Analysis) -> dict[str, Any]:
         "rows": train.n + test.n,
         "features_count": given.d,
         "classes_count": given.K,
-        "missing": int(np.isnan(given.X).sum()) + (0 if origin is None else sum(_gaps(origin, None).values())),
+        "missing": sum(_gap_counts(given).values()) + (0 if origin is None else sum(_gaps(origin, None).values())),
         "train_rows": train.n,
         "test_rows": test.n,
         "test_given": given.n == train.n,
@@ -93,8 +97,13 @@ def _missing(counts: Mapping[str, int]) -> list[dict[str, Any]]:
 
 
 def _gap_counts(data: Dataset) -> dict[str, int]:
-    counts = np.isnan(data.X).sum(axis=0)
-    return {name: int(count) for name, count in zip(data.feature_names, counts, strict=True) if count}
+    """Return missing values by column of the table: a category with several 0/1 features is one."""
+    coded = coded_columns(data)
+    counts = {
+        coded[j].name if j in coded else name: int(count)
+        for j, (name, count) in enumerate(zip(data.feature_names, np.isnan(data.X).sum(axis=0), strict=True))
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def _incomplete(analysis: Analysis) -> dict[str, Any] | None:
@@ -126,6 +135,8 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
     top = int(analysis.train.class_counts.argmax())
     constant, gain, gain_se = analysis.baseline
     own: Any = analysis.chosen.calibration.loc[("all classes", "")]
+    table: Any = analysis.comparison.held_out
+    line: Any = table.loc[analysis.best]
     shares = np.tile(class_shares(analysis.train), (analysis.test.n, 1))
     return {
         "prob": performance.prob,
@@ -138,8 +149,11 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
         "balanced_accuracy": performance.balanced_accuracy,
         "majority": analysis.test.class_names[top],
         "majority_accuracy": counts[top] / counts.sum(),
+        "balanced_accuracy_se": balanced_error(performance),
         "log_score": own["log_score"],
+        "log_score_se": line["se"] / analysis.test.n,
         "brier": own["brier"],
+        "brier_se": line["brier_se"],
         "baseline_log_score": constant,
         "baseline_brier": brier_rows(shares, analysis.test.y).mean(),
         "gain": gain,
@@ -148,15 +162,27 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
     }
 
 
+def balanced_error(performance: Performance) -> float:
+    """Return the standard error of the mean recall: of each recall that of its Jeffreys posterior, which is never 0."""
+    rows = performance.table["rows"].to_numpy(dtype=float)
+    hits = np.diag(performance.confusion)[rows > 0] + 0.5
+    total = rows[rows > 0] + 1
+    variance = hits * (total - hits) / (total**2 * (total + 1))
+    return float(np.sqrt(variance.sum()) / len(total))
+
+
 def _repeated(analysis: Analysis) -> dict[str, Any]:
     """Return the cross-validation of all models, or that there is none."""
     repeated = analysis.repeated
     table = [] if repeated.table is None else records(repeated.table, "model")
+    if repeated.repeats == 1:
+        table = [line | {"least": None, "most": None} for line in table]
     return {
         "folds": repeated.folds,
         "repeats": repeated.repeats,
         "rows": repeated.rows,
         "seconds": repeated.seconds,
+        "reason": repeated.reason,
         "models": [line | {"method": repeated.methods[line["model"]]} for line in table],
         "left_out": [{"model": name, "reason": reason} for name, reason in repeated.left_out.items()],
     }
@@ -201,7 +227,7 @@ def assumptions_section(analysis: Analysis) -> dict[str, Any]:
     for name, card in analysis.models.items():
         for check, adjusted in zip(card.assumptions.checks, card.assumptions.adjusted(), strict=True):
             worst = check.worst
-            departure: dict[str, Any] = {"where": None, "observed": None, "expected": None, "z": None}
+            departure: dict[str, Any] = {"where": check.note or None, "observed": None, "expected": None, "z": None}
             if worst is not None:
                 figures = {"observed": worst.observed, "expected": worst.expected, "z": worst.z}
                 departure = {"where": worst.where} | figures
@@ -220,8 +246,10 @@ def explore_section(analysis: Analysis) -> dict[str, Any]:
     """Return what the page's panels compute with: held-out rows, their explanations, and the model as polynomials."""
     card, test, detail = analysis.chosen, analysis.test, analysis.detail
     P = np.exp(card.log_probabilities)
-    # The most uncertain rows if there are too many.
-    order = np.sort(np.argsort(-detail.entropy.total, kind="stable")[:MOST_ROWS])
+    # Rows that are like no class, and the most uncertain ones, if there are too many.
+    novelty = None if analysis.novelty is None else analysis.novelty.novelty
+    usual = np.zeros(test.n, dtype=bool) if novelty is None else ~novelty.novel
+    order = np.sort(np.lexsort((-detail.entropy.total, usual))[:MOST_ROWS])
     top = P.argmax(axis=1)
     why = contributions(card, order)
     model = as_polynomial(card.model, analysis.train)
@@ -233,6 +261,8 @@ def explore_section(analysis: Analysis) -> dict[str, Any]:
         if why is not None:
             largest = np.argsort(-np.abs(why[r]), kind="stable")[:REASONS]
             line["why"] = [[int(j), _rounded(why[r, j])] for j in largest]
+        if novelty is not None:
+            line |= {"tail": _rounded(novelty.largest[i]), "novel": bool(novelty.novel[i])}
         if model is not None:
             line["x"] = test.X[i].tolist()
         rows.append(line)
@@ -246,6 +276,7 @@ def explore_section(analysis: Analysis) -> dict[str, Any]:
         "rows": rows,
         "left_out": test.n - len(rows),
         "explained": why is not None,
+        "novelty": None if analysis.novelty is None else analysis.novelty.model,
         "tail": (1 - PROB) / 2,
         "prob": PROB,
         "model": None if model is None else _model(model),
@@ -268,3 +299,37 @@ def _rounded(x: Any) -> Any:
     """Return numbers with six significant digits: a third of the room, and more than a page shows."""
     values = np.asarray(x, dtype=np.float64)
     return [_rounded(y) for y in values] if values.ndim else float(f"{values:.6g}")
+
+
+def novelty_section(analysis: Analysis) -> dict[str, Any] | None:
+    """Return the held-out rows that are like no class, the farthest first."""
+    if analysis.novelty is None:
+        return None
+    novelty, test = analysis.novelty.novelty, analysis.test
+    P = np.exp(analysis.chosen.log_probabilities)
+    novel = np.flatnonzero(novelty.novel)
+    order = novel[np.argsort(novelty.largest[novel], kind="stable")][:ROWS]
+    nearest = novelty.probability.argmax(axis=1)
+    rows = [
+        {
+            "row": analysis.row_numbers[i],
+            "class": test.class_names[test.y[i]],
+            "nearest": test.class_names[nearest[i]],
+            "tail": novelty.largest[i],
+            "threshold": novelty.threshold[i],
+            "predicted": test.class_names[P[i].argmax()],
+            "probability": P[i].max(),
+        }
+        for i in order
+    ]
+    low, high = share_interval(len(novel), test.n)
+    return {
+        "model": analysis.novelty.model,
+        "false_alarm": novelty.false_alarm,
+        "novel": len(novel),
+        "share": len(novel) / test.n,
+        "share_lower": low,
+        "share_upper": high,
+        "rows": rows,
+        "left_out": len(novel) - len(rows),
+    }

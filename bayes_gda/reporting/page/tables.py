@@ -29,9 +29,11 @@ _DIFF = Column("difference", "difference", "f1", "elpd minus that of the best mo
 _DIFF_SE = Column("difference_se", "SE", "f1", "standard error of the paired difference")
 _SCORES = (
     Column("log_score", "log score", "f3", "mean log probability of the true class; higher is better"),
+    Column("log_score_se", "SE", "f3"),
     Column("brier", "Brier", "f3", "summed over the classes: 0 is perfect, 2 the worst"),
+    Column("brier_se", "SE", "f3"),
     Column("accuracy", "accuracy", "pct"),
-    Column("accuracy_se", "SE", "pct"),
+    Column("accuracy_se", "SE", "pct", "not estimable where all rows, or none, are classified correctly"),
 )
 _PARTS = (
     Column("log_score", "log score", "f3"),
@@ -62,7 +64,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("parameters", "parameters", "int", "free parameters"),
         Column("method", "used", "text", "the method behind the predictions of this report"),
         Column("verdict", "verdict", "text", "on Laplace's approximation"),
-        Column("laplace_error", "error, Laplace", "f4", "estimated largest error of a probability on training rows"),
+        Column("laplace_error", "error, Laplace", "f4", "the largest on training rows, a cautious estimate"),
         Column("better_error", "error, ep or variational", "f4", "the same of the better Gaussian"),
         Column("pareto_k", "k̂", "f2", "of importance weights from Laplace's Gaussian; good below 0.7"),
         Column("ess_fraction", "effective", "pct", "effective share of these weighted draws"),
@@ -135,6 +137,15 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("entropy", "entropy", "f3", "in nats"),
         Column("epistemic", "epistemic part", "f4", "due to uncertain parameters, in nats"),
     ),
+    "novel": (
+        Column("row", "row", "int"),
+        Column("class", "true class", "name"),
+        Column("nearest", "nearest class", "name", "for which the tail probability is largest"),
+        Column("tail", "tail probability", "g3", "of a row at least as far out, under the nearest class"),
+        Column("threshold", "novel below", "g3"),
+        Column("predicted", "most probable", "name"),
+        Column("probability", "probability", "f3", "of the chosen model"),
+    ),
     "calibration": (
         Column("model", "model"),
         *_PARTS,
@@ -144,6 +155,11 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("event", "event"),
         Column("class", "class", "name"),
         *_PARTS,
+    ),
+    "recalibration": (
+        Column("event", "event"),
+        Column("class", "class", "name"),
+        Column("ece", "ECE", "f3", "expected calibration error"),
         Column("ece_p_value", "p (ECE)", "p", "under perfect calibration"),
         Column("intercept", "intercept", "f2", "0 if calibrated"),
         Column("intercept_se", "SE", "f2"),
@@ -161,14 +177,15 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("model", "model"),
         Column("method", "fitted by"),
         Column("log_score", "log score", "f3", "mean log probability of the true class; higher is better"),
-        Column("log_score_se", "± se", "f3"),
-        Column("difference", "less best", "f3", "log score less that of the best model"),
-        Column("difference_se", "± se", "f3", "standard error of the paired difference"),
+        Column("log_score_se", "SE", "f3"),
+        Column("difference", "difference", "f3", "log score minus that of the best model"),
+        Column("difference_se", "SE", "f3", "standard error of the paired difference"),
         Column("least", "range from", "f3", "of the log score over the repetitions"),
         Column("most", "to", "f3"),
-        Column("brier", "Brier", "f3", "0 is perfect; lower is better"),
+        Column("brier", "Brier", "f3", "summed over the classes: 0 is perfect, 2 the worst"),
+        Column("brier_se", "SE", "f3"),
         Column("accuracy", "accuracy", "pct"),
-        Column("accuracy_se", "± se", "pct"),
+        Column("accuracy_se", "SE", "pct"),
     ),
     "performance": (
         Column("class", "class", "name"),
@@ -197,7 +214,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("estimate", "average change", "f3", "of the probability; mean over training rows and posterior"),
         Column("lower", "from", "f3"),
         Column("upper", "to", "f3"),
-        Column("positive", "P(> 0)", "f3", "posterior probability of a positive effect"),
+        Column("positive", "P(> 0)", "prob", "posterior probability of a positive effect"),
     ),
     "odds": (
         Column("feature", "feature", "name"),
@@ -209,7 +226,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
         Column("per_sd", "odds ratio per sd", "ratio"),
         Column("per_sd_lower", "from", "ratio"),
         Column("per_sd_upper", "to", "ratio"),
-        Column("positive", "P(> 1)", "f3", "posterior probability of an odds ratio above 1"),
+        Column("positive", "P(> 1)", "prob", "posterior probability of an odds ratio above 1"),
     ),
     "assumptions": (
         Column("model", "model"),

@@ -93,10 +93,10 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     for axes in grid.flat[len(shown) :]:
         axes.set_axis_off()
     for axes in grid.flat[max(0, len(shown) - columns) : len(shown)]:
-        axes.set_xlabel("forecast probability")
+        axes.set_xlabel("predicted probability")
         axes.tick_params(labelbottom=True)
     for row in grid:
-        row[0].set_ylabel("share that happened")
+        row[0].set_ylabel("observed frequency")
     prob = curves[shown[0]].consistency.prob
     handles = [
         Line2D([], [], color=BLUE),
@@ -109,9 +109,8 @@ def plot_reliability(curves: Mapping[Any, ReliabilityCurve]) -> Plot:
     left_out = f"{len(shown)} of {len(curves)} events shown, the least calibrated" if len(shown) < len(curves) else ""
     note(figure, left_out)
     caption = (
-        "Share of events against their forecast. On the diagonal forecasts mean what they say; a curve outside the "
-        "grey band departs from it by more than chance; the coloured band is where the true curve may lie. Bars count "
-        "the forecasts."
+        "Observed against predicted frequency. On the diagonal they agree; a curve outside the grey band departs from "
+        "it by more than chance; the coloured band is where the true curve may lie. Bars count the forecasts."
     )
     caption += f" {left_out}." if left_out else ""
     figures = ", ".join(f"{plain(name, 40)} {error[name]:.3f}" for name in shown)
@@ -257,9 +256,9 @@ def plot_costs(curves: Mapping[str, ThresholdCurve]) -> Plot:
     handles.append(Line2D([], [], color=GREY, linestyle=":", linewidth=0.9))
     legend(figure, handles, [*labels(curves), "without a model", "at its best threshold"])
     caption = (
-        "Left, the cost of errors as their prices change, at the threshold that the probabilities choose themselves "
-        "(full) and at the best one (dotted): lower is better. Right, net benefit of acting above a threshold: higher "
-        "is better. A model is of use where it beats the grey lines."
+        "Left, the mean cost as the ratio of the two errors' costs changes, at the threshold that these costs imply "
+        "(solid) and at the best one in hindsight (dotted): lower is better. Right, net benefit of acting above a "
+        "threshold: higher is better. A model is useful where it is better than the grey lines."
     )
     figures = ", ".join(f"{plain(name)} {value:.3f}" for name, value in mean_cost.items())
     return Plot(figure, caption, f"Cost curves and net benefit; mean normalised cost: {figures}.")
@@ -285,7 +284,7 @@ def plot_decisions(decisions: Decisions) -> Plot:
     >>> train, test = load_example("pima").split()
     >>> model = BayesianLDA().fit(train)
     >>> plot_decisions(model.decide(test, costs=[[0, 5], [1, 0]])).alt
-    'Decisions of 133 rows: No 49, Yes 84. 105 of 133 decisions are firm: best with 95 % or more.'
+    'Decisions of 133 rows: No 49, Yes 84. 105 of 133 decisions are firm: best with posterior probability 95 % or more.'
     """
     probability_optimal = decisions.probability_optimal
     counts = np.bincount(decisions.action, minlength=len(decisions.names))
@@ -313,7 +312,8 @@ def plot_decisions(decisions: Decisions) -> Plot:
         )
         axes[1].set(xlabel="posterior probability that the action is the best", ylabel="rows", xlim=(0, 1))
         firm_count = int((firmness >= FIRM).sum())
-        sentence = f" {firm_count} of {counted(n, 'decision')} are firm: best with {100 * FIRM:.0f} % or more."
+        share = f"posterior probability {100 * FIRM:.0f} % or more"
+        sentence = f" {firm_count} of {counted(n, 'decision')} are firm: best with {share}."
     left_out = f"{len(shown)} of {len(counts)} actions shown, the most frequent" if len(shown) < len(counts) else ""
     note(figure, left_out)
     caption = f"Rows that each action was chosen for, by least expected cost.{sentence}"

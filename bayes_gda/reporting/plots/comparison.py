@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from bayes_gda.errors import DataError
-from bayes_gda.evaluation.loo import Loo
+from bayes_gda.evaluation.loo import Loo, told_apart
 from bayes_gda.evaluation.sensitivity import Sensitivity
 from bayes_gda.reporting.plots.arviz_axes import KEEP_AXIS, collect, dataset_of, tree_of
 from bayes_gda.reporting.plots.posteriors import read_draws
@@ -126,7 +126,7 @@ def plot_pareto_k(loo: Loo, *, numbers: Sequence[int] | None = None) -> Plot:
         Line2D([], [], color=ORANGE, linestyle="--"),
         Line2D([], [], color=VERMILLION, linestyle=":"),
     ]
-    names = [f"reliable: {n - loo.n_bad}", f"unreliable: {loo.n_bad}", f"limit {loo.threshold:.2f}", "beyond help: 1"]
+    names = [f"reliable: {n - loo.n_bad}", f"unreliable: {loo.n_bad}", f"limit {loo.threshold:.2f}", "void above 1"]
     legend(figure, handles, names)
     caption = f"k̂ of each row: points below the dashed line have a reliable leave-one-out estimate. {loo.reason}"
     above = int((~(k < loo.threshold)).sum())
@@ -155,7 +155,7 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     >>> models = {"LDA": BayesianLDA().fit(data.X, data.y), "QDA": BayesianQDA().fit(data.X, data.y)}
     >>> compared = compare_models(models, data.X, data.y)
     >>> plot_models(compared.loo).alt
-    'Comparison of 2 models: best QDA with a mean log score of -0.052; not told apart: QDA, LDA.'
+    'Comparison of 2 models: best QDA with a mean log score of -0.052; not distinguishable: QDA, LDA.'
     """
     required = {"family", "difference", "difference_se", "log_score"}
     if not required <= set(table.columns) or not len(table):
@@ -210,16 +210,16 @@ def plot_models(table: "pd.DataFrame") -> Plot:
     legend(figure, handles, names)
     left_out = f"{len(shown)} of {len(table)} models shown, the best" if len(shown) < len(table) else ""
     note(figure, left_out)
-    indistinguishable = [name for name, d, e in zip(shown.index, difference, error, strict=True) if d + 2 * e >= 0]
+    indistinguishable = [n for n, d, e in zip(shown.index, difference, error, strict=True) if not told_apart(-d, e)]
     caption = (
         "How much worse than the best model each one predicts, in log score summed over rows, with two standard "
-        "errors; a line that reaches zero belongs to a model that cannot be told from the best."
+        "errors; a model whose line reaches zero, or that is less than 4 below, cannot be distinguished from the best."
     )
     caption += " Stacking weights are those of the best mixture." if weights is not None else ""
     caption += f" {left_out}." if left_out else ""
     alt = (
         f"Comparison of {counted(len(table), 'model')}: best {plain(shown.index[0], 40)} with a mean log score of "
-        f"{shown['log_score'].iloc[0]:.3f}; not told apart: {listing(indistinguishable, 6)}."
+        f"{shown['log_score'].iloc[0]:.3f}; not distinguishable: {listing(indistinguishable, 6)}."
     )
     return Plot(figure, caption, alt)
 

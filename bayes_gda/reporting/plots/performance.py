@@ -19,7 +19,6 @@ from bayes_gda.reporting.plots.style import (
     class_style,
     labels,
     legend,
-    listing,
     new_figure,
     note,
     plain,
@@ -85,7 +84,8 @@ def plot_confusion(confusion: NDArray[np.intp], class_names: Sequence[Any]) -> P
     right, total = int(np.trace(counts)), int(counts.sum())
     off = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     i, j = divmod(int(off.argmax()), len(off))
-    worst = f"; most often {plain(class_names[i], 40)} is taken for {plain(class_names[j], 40)}, {off.max()} times"
+    often = "once" if off.max() == 1 else f"{off.max()} times"
+    worst = f"; most often {plain(class_names[i], 40)} is taken for {plain(class_names[j], 40)}, {often}"
     return Plot(figure, caption, f"Confusion matrix: {right} of {total} rows are right{worst if off.any() else ''}.")
 
 
@@ -147,4 +147,4 @@ def plot_curves(performance: Performance, class_names: Sequence[Any]) -> Plot:
         f"{plain(name, 40)}: AUC {c.auc:.3f}, average precision {c.average_precision:.3f}"
         for name, c in ((name, performance.curves[name]) for name in shown)
     ]
-    return Plot(figure, caption, f"ROC and precision-recall curves. {listing(figures, MOST_CURVES)}.")
+    return Plot(figure, caption, f"ROC and precision-recall curves. {'; '.join(figures)}.")

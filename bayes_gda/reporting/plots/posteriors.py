@@ -324,7 +324,7 @@ def plot_pair(
     masses = " and ".join(f"{100 * s:.0f} %" for s in shares)
     correlation = float(np.corrcoef(reference_pair[0], reference_pair[1]).flat[1])
     caption = (
-        f"Outlines hold {masses} of each posterior, points are draws of {plain(draws.reference)}; where outlines part, "
+        f"Outlines hold {masses} of each posterior, points are draws of {plain(draws.reference)}; where they differ, "
         "the approximation misses the shape of the posterior, not only its middle."
     )
     alt = (

@@ -279,7 +279,7 @@ def plot_separation(P: ArrayLike, y: ArrayLike, *, class_names: Sequence[Any] | 
     note(figure, left_out)
     caption = (
         "Rows sorted by their probability (black line), coloured where they are of the class; a good model has the "
-        "coloured bars on the right. The triangle marks where they would begin if as many as expected all stood there."
+        "coloured bars on the right. The triangle marks where they would begin if the expected number were all there."
     )
     caption += f" {left_out}." if left_out else ""
     figures = ", ".join(f"{plain(names[k], 40)} {_format_auc(auc[k])}" for k in shown)
@@ -352,7 +352,7 @@ def plot_effects(curves: Sequence[PartialEffect], best: str, prob: float = 0.9) 
         f"{100 * prob:.0f} % of the posterior of {plain(best)}."
     )
     if len(models) > 1:
-        caption += " Thin lines are other models: where they part, the shape of the effect depends on the model."
+        caption += " Thin lines are other models: where they differ, the shape of the effect depends on the model."
     span = {c.feature: float(np.ptp(c.mean)) for c in curves if c.model == best and c.class_name == classes[-1]}
     strongest = max(span, key=lambda name: span[name])
     alt = (

@@ -75,7 +75,7 @@ def plot_regions(
     if P.shape != (data.n, data.K):
         raise DataError(f"`probabilities` must return shape {(data.n, data.K)} for the rows; got {P.shape}.")
     misclassified = P.argmax(axis=1) != data.y
-    accuracy = f"{plain(model)} names the class of {int((~misclassified).sum())} of {counted(data.n, 'row')} rightly"
+    accuracy = f"{plain(model)} classifies {int((~misclassified).sum())} of {counted(data.n, 'row')} correctly"
     if data.d == 1:
         return _plot_curves(probabilities, data, accuracy)
     plane = default_plane(data) if plane is None else plane
@@ -104,9 +104,9 @@ def plot_regions(
     _class_legend(figure, data, ring=True)
     note(figure, _describe_hidden_rows(Z, extent, drawn_rows))
     caption = (
-        "Colour is the most probable class at each point, the deeper the surer; black lines are where the decision "
-        f"changes, ellipses hold {100 * ELLIPSE:.0f} % of a Gaussian with the class's mean and covariance, and black "
-        "rings mark rows whose class is missed."
+        "Colour is the most probable class at each point, the deeper the more probable; black lines are where the "
+        f"decision changes, ellipses hold {100 * ELLIPSE:.0f} % of a Gaussian with the class's mean and covariance, "
+        "and black rings mark misclassified rows."
     )
     if plane.projected:
         caption += (
@@ -230,7 +230,7 @@ def plot_projection(data: Dataset, *, gaussians: Gaussians | None = None) -> Plo
     omissions += [f"{drawn_rows} of {data.n} rows shown"] if drawn_rows < data.n else []
     note(figure, "; ".join(omissions))
     caption = (
-        "Left, the rows along the directions that part the classes best, in standard deviations within classes; "
+        "Left, the rows along the directions that separate the classes best, in standard deviations within classes; "
         f"{'dashed lines' if r == 1 else 'crosses'} are class means. Right, how far one standard deviation of a "
         "feature moves a row along them"
     )
@@ -382,5 +382,5 @@ def _class_legend(
     texts = labels(data.class_names)
     if ring:
         line_handles = [Line2D([], [], marker="o", markerfacecolor="none", markeredgecolor=BLACK, linestyle="none")]
-        line_names = ["class missed"]
+        line_names = ["misclassified"]
     legend(figure, [*(line_handles or []), *handles], [*(line_names or []), *texts])

@@ -271,7 +271,7 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
     final = [float(np.asarray(line.get_ydata())[-1]) for line in ends]
     caption = (
         "Effective draws against the draws of all chains; lines should rise steadily and end above the dashed one. A "
-        "line that bends down tells of a chain that found something new late."
+        "line that bends down indicates that a chain reached a new region late."
     )
     caption += f" {left_out}." if left_out else ""
     alt = f"ESS of {listing(chosen)} as draws grow: at the end at least {min(final):.0f}, {needed:g} needed."

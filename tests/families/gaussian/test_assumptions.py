@@ -86,6 +86,11 @@ def test_violations_are_found_and_named():
     skewed = check(rows(80, 3, lambda X, y: np.column_stack([X[:, 0], np.exp(X[:, 1]), X[:, 2]])))[0]
     assert skewed["normal features"].p_value < 1e-6
     assert skewed["normal features"].worst.where.startswith(("skewness of b in", "excess kurtosis of b in"))
+    assert skewed["normal features"].remedy.startswith("Transform skewed features")
+    data = rows(80, 3)
+    coded = Dataset.from_arrays(np.column_stack([data.X[:, 0], data.X[:, 1] > 1]), data.y)
+    binary = check(coded)[0]["normal features"]
+    assert binary.remedy == "Features of two values cannot be Gaussian: use a regression, or the mixed model."
     heavy = check(rows(80, 4, lambda X, y: X / np.sqrt(np.random.default_rng(5).chisquare(3, len(X)) / 3)[:, None]))[0]
     assert heavy["Gaussian tails"].p_value < 0.01
     shapes = check(rows(80, 6, lambda X, y: X * np.where(y[:, None] == 1, 2.0, 1.0)))[0]

@@ -66,3 +66,16 @@ def test_features_of_two_values_have_nothing_to_test():
     X = rng.integers(2, size=(50, 2)).astype(float)
     found = check(Dataset.from_arrays(X, rng.integers(2, size=50)))
     assert "no feature has more than two values" in found.note
+
+
+def test_of_many_features_the_strongest_are_tested():
+    """The feature that bears on the class stands after 64 others, and is curved."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(600, 70))
+    y = rng.random(600) < 1 / (1 + np.exp(-(1.5 * X[:, 69] + 1.5 * X[:, 69] ** 2 - 1.5)))
+    names = [f"noise {j}" for j in range(69)] + ["curved"]
+    result = check(Dataset.from_arrays(X, y.astype(int), feature_names=names))
+    assert len(result.parts) == 64
+    assert result.worst.where == "curved"
+    assert result.p_value < 0.01
+    assert "Tested were the 64 of 70 other features whose means differ most" in result.note

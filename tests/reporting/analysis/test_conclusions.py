@@ -211,7 +211,7 @@ def test_rows_without_leave_one_out_are_named_as_in_the_table():
 def test_zero_has_no_sign_and_large_numbers_no_exponent():
     assert signed(-0.001, 2) == "0.00"
     assert signed(-0.3, 1) == "\u22120.3"
-    assert [significant(x) for x in (13_322.0, 0.254, -34.84)] == ["13300", "0.254", "\u221234.8"]
+    assert [significant(x) for x in (13_322.0, 0.254, -34.84)] == ["13\u202f300", "0.254", "\u221234.8"]
 
 
 def test_the_test_that_rejects_is_named():

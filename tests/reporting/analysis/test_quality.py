@@ -128,3 +128,20 @@ def test_codes_of_a_category_are_left_out_and_the_category_is_kept():
     # What the call does: nothing is collinear any more.
     again = Dataset.from_frame(frame.drop(columns=["sexcode", "code"]), target="y")
     assert not {"sum", "copies"} & set(kinds(again))
+
+
+def test_equal_rows_of_coarse_features_are_no_copies():
+    """Titanic has sex, class and age in years: two thirds of its rows repeat another, and nothing is wrong."""
+    rng = np.random.default_rng(9)
+    coarse = np.column_stack([rng.integers(2, size=400), rng.integers(3, size=400), rng.integers(20, size=400)])
+    data = Dataset.from_arrays(coarse.astype(float), np.arange(400) % 2)
+    [finding] = [f for f in inspect_table(data) if f.kind == "repeated rows"]
+    assert finding.value == pytest.approx(1, abs=0.2)  # the features are independent
+    [said] = [r for r in remarks([finding], data) if "repeat" in r.sentence]
+    assert said.light == "green"
+    fine = table(n=200)
+    copied = Dataset.from_arrays(np.vstack([fine.X, fine.X[:40]]), np.r_[fine.y, fine.y[:40]])
+    [finding] = [f for f in inspect_table(copied) if f.kind == "repeated rows"]
+    [said] = [r for r in remarks([finding], copied) if "repeat" in r.sentence]
+    assert said.light == "amber"
+    assert "held-out rows are not new" in said.step

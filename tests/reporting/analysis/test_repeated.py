@@ -6,6 +6,8 @@ from sklearn.metrics import accuracy_score, log_loss
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
+from bayes_gda.errors import DataError
 from bayes_gda.evaluation.scorecard import Scorecard
 from bayes_gda.families.gaussian.exact import lda_posterior
 from bayes_gda.families.registry import get_family
@@ -65,6 +67,21 @@ def test_what_would_take_long_is_not_done(monkeypatch):
     monkeypatch.setattr(repeated, "QUICK_SECONDS", 0.9 * cross_validate(models, data, quick=True).seconds)
     found = cross_validate(models, data, quick=True)
     assert (found.repeats, found.table) == (0, None)
+    assert found.reason == f"It would take about {found.seconds:.0f} seconds of one core a repetition."
+    rare = data.subset(np.r_[0:50, 50:100, 100:102])
+    assert cross_validate(cards(rare, "naive"), rare, quick=True).reason == (
+        "Class “virginica” has 2 rows; each class needs 3."
+    )
+
+
+def test_a_model_without_a_closed_form_or_a_mode_says_why_it_is_left_out():
+    data = load_example("iris")
+    X = data.X.copy()
+    X[::10, 1] = np.nan
+    kept = Dataset.from_arrays(X, data.y, missing="keep")
+    family = get_family("lda")
+    with pytest.raises(DataError, match="neither a closed form nor a mode, and folds are not fitted by sampling"):
+        repeated._fit(family.bind(family.prepare(kept, "auto")), Settings())
 
 
 def test_a_model_that_fails_costs_itself_alone(monkeypatch):

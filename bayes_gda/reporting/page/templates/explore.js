@@ -72,10 +72,11 @@
     const entropy = row.p.reduce((h, p) => h - (p > 0 ? p * Math.log(p) : 0), 0);
     return { ...row, top: k, probability: row.p[k], entropy, truth: data.classes[row.y], predicted: data.classes[k] };
   });
-  const told = (row) => (row.why || []).map(([j, x]) => `${data.features[j]} ${x > 0 ? "+" : ""}${fixed(x, 2)}`).join(", ");
+  const reasons = (row) => (row.why || []).map(([j, x]) => `${data.features[j]} ${x > 0 ? "+" : ""}${fixed(x, 2)}`).join(", ");
   const showRows = () => {
     const wanted = byId("row-filter").value.trim().toLowerCase(), wrong = byId("row-wrong").checked;
-    const kept = rows.filter((row) => (!wrong || row.top !== row.y) && (!wanted ||
+    const novel = byId("row-novel") && byId("row-novel").checked;
+    const kept = rows.filter((row) => (!wrong || row.top !== row.y) && (!novel || row.novel) && (!wanted ||
       [String(row.row), row.truth, row.predicted].some((text) => text.toLowerCase().includes(wanted))));
     kept.sort((a, b) => {
       const x = a[state.key], y = b[state.key];
@@ -93,7 +94,11 @@
       cell(tr, fixed(row.probability, 3), true);
       cell(tr, `${fixed(row.low, 3)} to ${fixed(row.high, 3)}`, true);
       cell(tr, fixed(row.entropy, 3), true);
-      if (data.explained) cell(tr, told(row));
+      if (data.novelty) {
+        const tail = cell(tr, (row.tail < 0.001 ? "< 0.001" : fixed(row.tail, 3)) + (row.novel ? ", novel" : ""), true);
+        if (row.novel) tail.className += " wrong";
+      }
+      if (data.explained) cell(tr, reasons(row));
     }
     byId("row-count").textContent = `${kept.length} of ${rows.length} rows`;
     for (const button of document.querySelectorAll("#row-table button")) {
@@ -110,6 +115,7 @@
   }
   byId("row-filter").addEventListener("input", showRows);
   byId("row-wrong").addEventListener("change", showRows);
+  if (byId("row-novel")) byId("row-novel").addEventListener("change", showRows);
   showRows();
 
   /* What if: the model as polynomials of the standardised features, one for each draw. */
