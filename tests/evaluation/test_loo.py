@@ -10,12 +10,14 @@ from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.loo import (
     Loo,
+    both_kinds,
     exact_loo,
     good_k,
     joint_blocks,
     psis_loo,
     psis_loo_discriminative,
     psis_loo_generative,
+    take_out,
     told_apart,
 )
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
@@ -292,3 +294,57 @@ def test_probabilities_may_miss_one_by_rounding_only():
     assert psis_loo_discriminative(np.log(P * (1 + 1e-8)), y).elpd == pytest.approx(3 * np.log(0.5))
     with pytest.raises(DataError, match=r"must sum to one over the classes; got a sum of 1\.00001"):
         psis_loo_discriminative(np.log(P * (1 + 1e-5)), y)
+
+
+def test_the_standard_error_of_two_rows_is_their_distance_and_of_one_unknown():
+    """√2 sd of a and b, with sd = |a − b|/√2."""
+    assert Loo("joint", [-1.0, -3.0], [-1.0, -3.0]).se == pytest.approx(2.0)
+    assert np.isnan(Loo("joint", [-1.0], [-1.0]).se)
+
+
+@pytest.mark.parametrize(
+    ("pointwise", "fitted"), [([[1.0, 2.0]], [[1.0, 2.0]]), ([], []), ([1.0, 2.0], [1.0]), ([1.0], [[1.0]])]
+)
+def test_there_is_one_entry_a_row(pointwise, fitted):
+    with pytest.raises(DataError, match="one entry a row"):
+        Loo("joint", np.array(pointwise), np.array(fitted))
+
+
+def test_the_worst_rows_come_first_but_for_those_that_were_refitted():
+    loo = Loo("joint", np.zeros(6), np.zeros(6), np.array([0.2, 0.8, np.inf, 0.9, 0.7, 1.2]), 0.7)
+    np.testing.assert_array_equal(loo.bad, [2, 5, 3, 1, 4])
+    assert (loo.n_bad, loo.n_refitted) == (5, 0)
+    assert "row 2 inf, row 5 1.20, row 3 0.90 and 2 more" in loo.reason
+    again = Loo("joint", np.zeros(6), np.zeros(6), loo.pareto_k, 0.7, refitted=np.array([2, 3]))
+    np.testing.assert_array_equal(again.bad, [5, 1, 4])
+    assert (again.n_bad, again.n_refitted) == (3, 2)
+    for part in ({"pareto_k": loo.pareto_k}, {"threshold": 0.7}):
+        assert Loo("joint", np.zeros(6), np.zeros(6), **part).n_bad == 0
+        assert "closed form" in Loo("joint", np.zeros(6), np.zeros(6), **part).reason
+
+
+def test_rows_that_were_refitted_are_known_to_both_kinds():
+    log_P, y = logistic_draws(S=50)
+    both = both_kinds(log_P[0], log_P[1], y, None, None, np.array([3]))
+    assert both.joint.n_refitted == both.conditional.n_refitted == 1
+    assert both_kinds(log_P[0], log_P[1], y, None, None).joint.n_refitted == 0
+
+
+def test_weights_of_draws_need_not_be_normalised_and_count_as_copies():
+    log_P, y = logistic_draws(S=40)
+    twice = np.concatenate([log_P, log_P[:10]])
+    weights = np.log(np.where(np.arange(40) < 10, 2.0, 1.0)) + 5
+    _, full, *_ = take_out(lambda rows: log_P[:, rows], y, "L", weights)
+    np.testing.assert_allclose(full, logsumexp(twice, axis=0) - np.log(50), atol=1e-12)
+
+
+def test_one_wrong_row_is_enough_for_an_error(iris):
+    log_P, y = logistic_draws(S=50)
+    log_P[3, 4] += np.log(2)
+    with pytest.raises(DataError, match="sum to one over the classes; got a sum of 2"):
+        psis_loo_discriminative(log_P, y)
+    posterior, _ = fitted(iris, "qda")
+    with pytest.raises(DataError, match="one code in 0…2 for each of 150 rows; got 150 up to 3"):
+        exact_loo(posterior, iris.X, np.where(np.arange(150) == 9, 3, iris.y))
+    with pytest.raises(DataError, match=r"must be \(S, n, K\), \(chains, draws, n, K\) or a function; got shape"):
+        psis_loo_generative(log_P[0], y)
