@@ -140,6 +140,10 @@ X, y = simulate(10, d=2)
         (lambda: Moments.from_arrays(X, y[:5], 3), r"one code a row, shape \(10,\); got \(5,\)"),
         (lambda: Moments.from_arrays(X, y * 1.0, 3), "integer class codes 0…2; got dtype float64"),
         (lambda: Moments.from_arrays(X, y + 5, 3), "`y` must lie in 0…2; got 6…7"),
+        (lambda: Moments.from_arrays(X, np.where(np.arange(10) == 4, 3, 0), 3), "`y` must lie in 0…2; got 0…3"),
+        (lambda: Moments.from_arrays(X * [1, np.inf], y, 3), "NaN or inf in column 1"),
+        (lambda: Moments(np.ones(1), np.ones(1), np.ones((1, 1, 1))), "Moments need `count`"),
+        (lambda: Moments(np.array([1.0, -2.0]), np.ones((2, 1)), np.ones((2, 1, 1))), "must not be negative; got -2"),
         (lambda: Moments.from_arrays(X * np.nan, y, 3), r"NaN or inf in column 0 \(10 rows\)"),
         (lambda: Moments.from_arrays(X * 1e200, y, 3), "squares overflow"),
         (lambda: Moments.from_arrays(X, y, 3, sample_weight=-np.ones(10)), "finite and not negative"),
@@ -169,3 +173,25 @@ def test_weights_that_were_summed_in_another_order_are_gone_when_removed():
         np.testing.assert_array_equal(left.mean, 0)
     with pytest.raises(DataError, match="only rows that were added can be removed"):
         less - Moments(np.array([0.6 + 1e-6]), rows, scatter)
+
+
+def test_whole_rows_have_moments_rows_with_gaps_none_and_infinite_ones_an_error():
+    whole, expected = Moments.of_whole_rows(X, y, 3), Moments.from_arrays(X, y, 3)
+    np.testing.assert_array_equal(whole.scatter, expected.scatter)
+    for where in ((3, 0), (9, 1)):
+        gap = X.copy()
+        gap[where] = np.nan
+        assert Moments.of_whole_rows(gap, y, 3) is None
+    gap[9, 1] = np.inf
+    with pytest.raises(DataError, match=r"NaN or inf in column 1 \(1 rows\)"):
+        Moments.of_whole_rows(gap, y, 3)
+
+
+@pytest.mark.parametrize("distance", [1.0, 1.9, 5.0, 15.0])
+def test_a_mean_off_zero_costs_the_scatter_one_digit_at_most(distance, monkeypatch):
+    """Integers, of which all sums are exact: z in ±1 and a mean of `distance` sd."""
+    monkeypatch.setattr(module, "BLOCK", 64)
+    z = np.random.default_rng(0).permutation(np.repeat([-1.0, 1.0], 1024))
+    third = (z + distance) / 3  # no binary fraction
+    scatter = Moments.from_arrays(third[:, None], np.zeros(2048, dtype=int), 1).scatter[0, 0, 0]
+    assert scatter == pytest.approx(2048 / 9, rel=2e-15 * 10)

@@ -2,9 +2,11 @@
 
     a + b ↔ a − b,   a · b ↔ a / b,   a ** b → a · b,   −a → a,   not a → a,   a and b ↔ a or b
     <, ≤, =, ∈ … → their opposites,   max ↔ min,   any ↔ all,   True ↔ False
-    an integer n → n + 1,   a real x → 2x, 0 → 1;   a constant of the module → 10 times as much
+    an integer n → n + 1,   a real x → 2x, 0 → 1
+    in a constant of the module: a real x → 10x, an integer from 10 on → a tenth
 
-Twice a tolerance or a number of draws is as good a choice as any; ten times is another.
+Twice a tolerance or a number of draws is as good a choice as any; ten times the tolerance or a tenth of the draws is
+another one.
 
 The boundary of a comparison (< for ≤) is left alone, since between real numbers it hardly ever matters. So are texts,
 types, messages of errors, decorators and assertions.
@@ -123,7 +125,7 @@ def _faults(node: ast.AST, constant: bool) -> Iterator[Callable[[ast.AST], None]
         case ast.Constant(value=bool(value)):
             yield lambda x: setattr(x, "value", not value)
         case ast.Constant(value=int(value)):
-            yield lambda x: setattr(x, "value", 10 * value or 1 if constant else value + 1)
+            yield lambda x: setattr(x, "value", value // 10 if constant and value >= 10 else value + 1)
         case ast.Constant(value=float(value)):
             yield lambda x: setattr(x, "value", (10 if constant else 2) * value or 1.0)
         case ast.Call(func=ast.Attribute(attr=name)) if name in _NAMES:
@@ -150,6 +152,8 @@ def _left_alone(tree: ast.Module) -> set[int]:
                 parts = [*node.decorator_list, *node.bases]
             case ast.arg() | ast.AnnAssign():
                 parts = [node.annotation]
+            case ast.keyword(arg="strict"):  # zip's own assertion
+                parts = [node]
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 parts = [node]
             case ast.Call(func=ast.Name(id="require_memory" | "cast" | "TypeVar")):

@@ -37,7 +37,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "bayes_gda/families/linear/ep/sites.py": ("tests/families/linear/ep/test_sites.py",),
     "bayes_gda/families/linear/ep/logistic.py": ("tests/families/linear/ep/test_logistic.py",),
-    "bayes_gda/families/linear/ep/certificate.py": ("tests/families/linear/ep/test_logistic.py",),
+    "bayes_gda/families/linear/ep/certificate.py": (
+        "tests/families/linear/ep/test_logistic.py",
+        "tests/families/linear/ep/test_predictive.py",
+    ),
     "bayes_gda/families/linear/ep/predictive.py": ("tests/families/linear/ep/test_predictive.py",),
     "bayes_gda/methods/laplace.py": ("tests/methods/test_laplace.py",),
     "bayes_gda/methods/skew.py": ("tests/methods/test_skew.py",),

@@ -52,3 +52,18 @@ def test_the_log_prior_of_a_correlation_integrates_to_one(eta):
     log_p = CholeskyBlock(moments, prior, shared=True).log_prior({"Sigma": Sigma, "mu": mu})["Sigma"]
     scales = 2 * (0.5 * np.log(2 / np.pi) - np.log(1.5) - 0.5 / 1.5**2)
     assert weight @ np.exp(log_p - scales) == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("d", "eta", "volume"),
+    [
+        (2, 1.0, 2.0),
+        (3, 1.0, np.pi**2 / 2),  # Rousseeuw & Molenberghs (1994): of a cube of volume 8
+        (4, 1.0, 32 * np.pi**2 / 27),
+        (2, 2.0, 4 / 3),
+        (3, 2.0, 3 * np.pi**2 / 16),  # ∫∫ 4/3 [(1 − a²)(1 − b²)]^{3/2} da db, with (∫(1 − a²)^{3/2} da)² = (3π/8)²
+    ],
+)
+def test_the_normaliser_is_the_volume_of_the_correlation_matrices(d, eta, volume):
+    ones = frozen(np.ones(d))
+    assert np.exp(-LKJ(scale=ones, m=ones, mean_scale=ones, eta=eta).log_normalizer) == pytest.approx(volume)

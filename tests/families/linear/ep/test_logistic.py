@@ -154,12 +154,13 @@ def test_rows_may_be_in_any_order_doubled_weighed_or_counted():
         np.testing.assert_allclose(other.covariance, twice.covariance, atol=1e-7)
     assert weighed.log_evidence == pytest.approx(twice.log_evidence, abs=1e-7)
     # Successes and failures in one row: the same as rows apart, but for the binomial coefficient.
-    mixed = LogisticTarget(Phi[:10], np.full(10, 2.0), prior, trials=np.full(10, 3.0))
-    apart = LogisticTarget(np.repeat(Phi[:10], 3, axis=0), np.tile([1.0, 0.0, 1.0], 10), prior)
-    together, separate = ep(mixed, tolerance=1e-8), ep(apart, tolerance=1e-8)
-    np.testing.assert_allclose(together.mean, separate.mean, atol=1e-7)
-    np.testing.assert_allclose(together.covariance, separate.covariance, atol=1e-7)
-    assert together.log_evidence == pytest.approx(separate.log_evidence + 10 * np.log(3), abs=1e-6)
+    for successes in ([1.0, 0.0, 1.0], [1.0, 0.0, 0.0]):
+        mixed = LogisticTarget(Phi[:10], np.full(10, sum(successes)), prior, trials=np.full(10, 3.0))
+        apart = LogisticTarget(np.repeat(Phi[:10], 3, axis=0), np.tile(successes, 10), prior)
+        together, separate = ep(mixed, tolerance=1e-8), ep(apart, tolerance=1e-8)
+        np.testing.assert_allclose(together.mean, separate.mean, atol=1e-7)
+        np.testing.assert_allclose(together.covariance, separate.covariance, atol=1e-7)
+        assert together.log_evidence == pytest.approx(separate.log_evidence + 10 * np.log(3), abs=1e-6)
 
 
 def test_weights_against_quadrature():
@@ -212,6 +213,31 @@ def test_with_many_rows_the_posterior_is_laplaces():
         distances.append(float(np.linalg.norm(laplace.whiten(posterior.mean))))
         assert posterior.log_evidence == pytest.approx(laplace.log_evidence, abs=30 / n)
     assert distances[1] == pytest.approx(distances[0] / 10, rel=0.5)
+
+
+def test_the_first_sites_are_laplaces():
+    """τ = p(1 − p) and ν = τa + y − p at the mode: the Gaussian with these sites is the Laplace approximation."""
+    target = random_target(n=30)
+    laplace = regression_laplace(target)
+    sites = LogisticSites(target, stored=True)
+    sites(laplace.mean, np.linalg.cholesky(laplace.covariance), 0.0)
+    a = target.Phi @ laplace.mean
+    p = expit(a)
+    np.testing.assert_allclose(sites.kept[0], [p * (1 - p), p * (1 - p) * a + target.y - p], atol=1e-6)
+
+
+@pytest.mark.parametrize("n", [500, 1000, 5000])
+def test_the_mean_is_settled_where_the_gradient_vanishes(n):
+    """E (y − σ(a))φ over the Gaussian, here by quadrature, minus the prior's pull."""
+    target = random_target(n=n)
+    laplace, sites = regression_laplace(target), LogisticSites(target, stored=True)
+    root = np.linalg.cholesky(laplace.covariance)
+    mean = sites.settle(laplace.mean + 0.1 * root[:, 0], root, target.gaussian)
+    z, weight = np.polynomial.hermite_e.hermegauss(60)
+    s = np.linalg.norm(target.Phi @ root, axis=1)
+    p = expit((target.Phi @ mean)[:, None] + s[:, None] * z) @ weight / np.sqrt(2 * np.pi)
+    g = target.gaussian.gradient(mean) + (target.y - p) @ target.Phi
+    assert np.linalg.norm(root.T @ g) < 0.01
 
 
 def test_sites_need_not_be_kept_and_rows_may_come_in_chunks(monkeypatch):

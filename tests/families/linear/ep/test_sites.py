@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import log_expit
 
-from bayes_gda.families.linear.ep.sites import SMALL, expand, match, tilted
+from bayes_gda.families.linear.ep.sites import SMALL, expand, match, tilted, update
 
 
 def dense(mu, v, c, sign=1.0):
@@ -63,6 +63,36 @@ def test_the_expansion_is_of_third_order(c):
     assert (ratio[:3] < 0.16).all()
     assert ratio[3] < 0.3
     assert max(errors[0][:3]) * (SMALL / 0.2) ** 3 < 3e-5
+
+
+@pytest.mark.parametrize("c", [1.0, 0.3])
+def test_the_log_ratio_of_the_expansion_is_of_third_order(c):
+    """log E_q e^g for the site of the expansion itself, by Gauss and Hermite."""
+    z, weight = np.polynomial.hermite_e.hermegauss(80)
+    mu, sign = np.linspace(-4, 4, 33), np.where(np.arange(33) % 2, 1.0, -1.0)
+    errors = []
+    for v in (0.05, 0.1):
+        site = expand(mu, np.full(33, v), sign, np.full(33, c))
+        step = np.sqrt(v) * z
+        g = c * log_expit(sign[:, None] * (mu[:, None] + step))
+        g += 0.5 * site.tau[:, None] * step**2 - site.slope[:, None] * step
+        errors.append(np.abs(np.log(np.exp(g) @ weight / np.sqrt(2 * np.pi)) - site.log_ratio).max())
+    assert errors[1] < 5e-7
+    assert 12 < errors[1] / errors[0] < 20
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_the_log_ratio_holds_for_a_cavity_that_is_not_the_last(sign):
+    """Sites that have not settled: the cavity comes from the present site, the ratio is that of the new one."""
+    for mu, v, tau, nu in ((0.3, 0.5, 0.1, 0.4), (-2.0, 3.0, 0.05, -0.3), (1.0, 6.0, 0.02, 0.2)):
+        site = update(*np.array([[mu], [v], [tau], [nu], [sign], [1.0]]))
+        cavity_v = v / (1 - v * tau)
+        cavity_mu = cavity_v * (mu / v - nu)
+        log_z = dense(cavity_mu, cavity_v, 1.0, sign)[0]
+        a = np.linspace(cavity_mu - 14 * np.sqrt(cavity_v), cavity_mu + 14 * np.sqrt(cavity_v), 200_001)
+        exponent = site.slope[0] * (a - mu) - site.tau[0] * (a - mu) ** 2 / 2 - (a - cavity_mu) ** 2 / (2 * cavity_v)
+        log_site = np.log(np.exp(exponent).sum() * (a[1] - a[0]) / np.sqrt(2 * np.pi * cavity_v))
+        assert site.log_ratio[0] == pytest.approx(log_z - log_site, abs=1e-6)
 
 
 def test_a_variance_beyond_reach_is_marked():
