@@ -61,6 +61,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "bayes_gda/evaluation/cox.py": ("tests/evaluation/test_cox.py",),
     "bayes_gda/evaluation/stacking.py": ("tests/evaluation/test_stacking.py",),
     "bayes_gda/evaluation/performance.py": ("tests/evaluation/test_performance.py",),
-    "bayes_gda/store/rules.py": ("tests/store/test_codecs.py", "tests/store/test_damage.py"),
+    "bayes_gda/store/rules.py": ("tests/store/test_rules.py",),
     "bayes_gda/evaluation/distances.py": ("tests/evaluation/test_distances.py",),
 }
