@@ -12,7 +12,6 @@ from bayes_gda.families.linear.ep.logistic import logistic_ep
 from bayes_gda.families.linear.ep.predictive import expected_sigmoid, skewed_sigmoid, third_change
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
-from bayes_gda.methods.ep.certificate import exact_changes
 from bayes_gda.priors import Normal
 
 
@@ -138,18 +137,17 @@ def test_figures_of_the_certificate():
     assert Certificate(found.shift, 0.9).estimate == (1.0, 1.0)
 
 
-def test_a_sketch_of_some_rows_is_near_the_sum_over_all(monkeypatch):
-    """The rows that count most, and a random part that stands for the rest."""
-    target = logistic(3000, 4, seed=2)
-    laplace = regression_laplace(target)
-    answer = logistic_ep(target, laplace)
-    beyond = LogisticBeyond(*answer)
-    exact = exact_changes(beyond.V, target.Phi, beyond.third, beyond.squared)
-    monkeypatch.setattr(certificate, "SKETCH_WORK", 500 * 5 * (4 * 64 + 5))
+def test_a_sketch_of_some_rows_is_near_that_of_all(monkeypatch):
+    """The rows that count most, here 100 of 3000, and a random part that stands for the rest; the same directions."""
+    base = logistic(3000, 4, seed=2)
+    Phi = np.array(base.Phi)
+    Phi[::30, 1:] *= 6
+    target = LogisticTarget(Phi, base.y, base.prior)
+    answer = logistic_ep(target, regression_laplace(target))
+    whole = LogisticBeyond(*answer).changes
     monkeypatch.setattr(certificate, "NEGLIGIBLE", 0.0)
-    sketch = LogisticBeyond(*answer).changes
-    assert np.trace(
-        beyond.posterior.chol_precision.T @ sketch.third @ beyond.posterior.chol_precision
-    ) == pytest.approx(
-        np.trace(beyond.posterior.chol_precision.T @ exact.third @ beyond.posterior.chol_precision), rel=0.35
-    )
+    monkeypatch.setattr(certificate, "SKETCH_WORK", 500 * 5 * (4 * certificate.JUDGED + 5))
+    part = LogisticBeyond(*answer).changes
+    P = answer[0].chol_precision
+    for a, b in ((part.third, whole.third), (part.covariance, whole.covariance)):
+        assert np.linalg.norm(P.T @ (a - b) @ P) < 0.1 * np.linalg.norm(P.T @ b @ P)
