@@ -26,7 +26,7 @@ from bayes_gda.evaluation.calibration import (
     paired_difference,
     sharpness,
 )
-from bayes_gda.evaluation.cox import CoxFit
+from bayes_gda.evaluation.cox import CoxFit, fit_cox
 from bayes_gda.evaluation.reliability import one_class, recalibrate, tally, top_label
 
 
@@ -297,6 +297,7 @@ def test_table_agrees_with_the_functions_it_gathers():
     assert every["log_score"] == pytest.approx(log_score(P, y))
     assert every["brier"] == pytest.approx(brier_score(P, y))
     assert every["ece"] == pytest.approx(classwise_error(P, y, bins=8).ece)
+    assert every["ece_debiased"] == pytest.approx(classwise_error(P, y, bins=8).ece_debiased)
     assert every["miscalibration"] == pytest.approx(classes["miscalibration"].sum())
     whole = table["miscalibration"] - table["discrimination"] + table["uncertainty"]
     assert table["brier"].to_numpy() == pytest.approx(whole.to_numpy(), abs=1e-12)
@@ -304,6 +305,26 @@ def test_table_agrees_with_the_functions_it_gathers():
         assert table["log_score"].iloc[row] == pytest.approx(-log_loss(z, p), abs=1e-13)
         assert table["brier"].iloc[row] == pytest.approx(brier_score_loss(z, p), abs=1e-13)
         assert table["ece_debiased"].iloc[row] == calibration_error(p, z, bins=8).ece_debiased
+
+
+@pytest.mark.parametrize(("K", "events"), [(2, 2), (3, 4), (5, 6)])
+def test_all_intervals_of_a_table_hold_together(K, events):
+    """Bonferroni: each of the classes and the top label at 1 − .1/events; of two classes one mirrors the other."""
+    P, y = forecasts(200, K, 15)
+    table = calibration_table(P, y)
+    fit = fit_cox(*top_label(P, y), prob=1 - 0.1 / events)
+    for name, value in fit.columns.items():
+        assert table[name].iloc[K] == pytest.approx(value)
+
+
+def test_two_rows_of_a_bin_have_the_variance_of_two():
+    """p = ½ twice and one event: no gap, and z̄(1 − z̄)/(n − 1) = ¼ of noise."""
+    assert calibration_error([0.5, 0.5], [0, 1], bins=1).squared_debiased == pytest.approx(-0.25)
+
+
+def test_one_truth_that_is_nan_is_refused():
+    with pytest.raises(DataError, match="none may be nan"):
+        interval_coverage(np.zeros(3), np.ones(3), np.array([0.5, np.nan, 0.5]))
 
 
 # ── Bad input ───────────────────────────────────────────────────────────────────────────────────────────────────────

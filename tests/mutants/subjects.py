@@ -54,7 +54,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "bayes_gda/methods/verdict.py": ("tests/methods/test_verdict.py",),
     "bayes_gda/prediction/row_errors.py": ("tests/methods/test_verdict.py",),
     "bayes_gda/prediction/monte_carlo.py": ("tests/prediction/test_monte_carlo.py", "tests/methods/test_verdict.py"),
-    "bayes_gda/methods/hmc/split.py": ("tests/methods/hmc",),
+    "bayes_gda/methods/hmc/split.py": ("tests/methods/hmc/test_split.py",),
     "bayes_gda/prediction/decisions.py": ("tests/prediction/test_decisions.py",),
     "bayes_gda/prediction/shift.py": ("tests/prediction/test_shift.py", "tests/prediction/test_class_prior.py"),
     "bayes_gda/prediction/conformal.py": ("tests/prediction/test_conformal.py",),

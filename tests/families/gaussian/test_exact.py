@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.naive_bayes import GaussianNB
 
+from bayes_gda import linalg
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.labels import coordinates, to_datatree
 from bayes_gda.data.moments import Moments
@@ -275,3 +276,17 @@ def test_a_feature_that_others_leave_a_share_of_less_than_1e_12_is_refused(noise
             lda_posterior(moments, NIW.jeffreys(3))
     else:
         assert np.isfinite(lda_posterior(moments, NIW.jeffreys(3)).log_joint(X)).all()
+
+
+@pytest.mark.parametrize("name", ["lda", "qda", "naive"])
+def test_densities_of_many_rows_come_in_blocks(name, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), rng.integers(0, 2, 50)
+    moments = Moments.from_arrays(X, y, 2)
+    build, prior = {
+        "lda": (lda_posterior, NIW), "qda": (qda_posterior, NIW), "naive": (naive_posterior, NIG)
+    }[name]  # fmt: skip
+    posterior = build(moments, prior.default(moments))
+    whole = posterior.log_joint(X)
+    monkeypatch.setattr(linalg, "BLOCK_ELEMENTS", 3 * 7)
+    np.testing.assert_allclose(posterior.log_joint(X), whole, rtol=1e-12)

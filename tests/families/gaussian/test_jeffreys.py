@@ -131,3 +131,15 @@ def test_it_can_be_stored(name, tmp_path):
     assert not again.prior_.is_proper
     np.testing.assert_array_equal(again.predict_proba(IRIS.X), model.predict_proba(IRIS.X))
     np.testing.assert_array_equal(again.novelty(IRIS.X).threshold, model.novelty(IRIS.X).threshold)
+
+
+@pytest.mark.parametrize(("name", "enough"), [("lda", 2), ("qda", 6), ("naive", 3)])
+def test_leave_one_out_needs_as_many_rows_as_the_fit_without_one_of_them(name, enough):
+    """A mean takes one row of a class, a variance one more, a covariance of 4 features four more; LDA shares it."""
+    y = np.repeat([0, 1, 2], [20, 20, enough])
+    rows = np.random.default_rng(0).normal(size=(len(y), 4))
+    left_out = fit(name, rows, y).leave_one_out(rows, y)
+    without = fit(name, rows[:-1], y[:-1]).log_joint(rows[-1:])
+    np.testing.assert_allclose(left_out[-1], without[0], rtol=1e-8)
+    with pytest.raises(DataError, match="Leave-one-out"):
+        fit(name, rows[:-1], y[:-1]).leave_one_out(rows[:-1], y[:-1])

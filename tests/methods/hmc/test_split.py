@@ -125,3 +125,95 @@ def test_an_interruption_returns_the_draws_so_far():
             raise KeyboardInterrupt
 
     assert draw(warm, 100, rng, stop).w.shape == (16, 7, 3)
+
+
+# ── What is adapted, and how well ───────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("share", "ratio"), [(0.88, 1.0), (0.7618, 2**0.5), (0.55, 1.9903**0.5 * 2**0.5)])
+def test_kicks_grow_with_the_root_of_the_energy_error(share, ratio):
+    """Acceptance 2Φ(−s/2), s as ε²: 2Φ(−s/2) = .88 for s = .302, .7618 for twice and .55 for four times that."""
+    s, wanted = (-2 * stats.norm.ppf(a / 2) for a in (share, split.TARGET))
+    assert np.sqrt(s / wanted) == pytest.approx(ratio, rel=0.01)
+    assert split._adapt(20, share) == pytest.approx(20 * ratio, abs=1)
+    assert split._adapt(20, 1.0) == 10  # at most halved, and at most three times as many
+    assert split._adapt(20, 0.0) == 60
+    assert split._adapt(1, 1.0) == 1
+    assert split._adapt(50, 0.0) == split.MOST_KICKS
+
+
+def test_moments_are_pooled_as_if_all_points_had_come_at_once():
+    W = np.random.default_rng(0).normal(size=(60, 3)) @ np.diag([1.0, 5.0, 0.1]) + 10
+    weight, mean, scatter = split._pooled(split._pooled(split._pooled(None, W[:7]), W[7:20]), W[20:])
+    assert weight == 60
+    np.testing.assert_allclose(mean, W.mean(axis=0))
+    np.testing.assert_allclose(scatter, 60 * np.cov(W.T, ddof=0))
+
+
+def test_new_coordinates_are_of_the_same_points_and_the_given_covariance_counts_for_three_draws_a_parameter():
+    density, rng = normal(MEAN, COVARIANCE), np.random.default_rng(0)
+    whitened, W = Whitened(density, MEAN, np.eye(3)), rng.normal(size=(50, 3))
+    state = whitened.at(rng.normal(size=(8, 3)))
+    new, same = split._rewhiten(whitened, state, split._pooled(None, W), np.eye(3))
+    np.testing.assert_allclose(new.points(same.z), whitened.points(state.z))
+    np.testing.assert_allclose(same.log_p, state.log_p)
+    np.testing.assert_allclose(new.mean, W.mean(axis=0))
+    # As if nine further draws had had the covariance 1 about their mean.
+    np.testing.assert_allclose(new.root @ new.root.T, (9 * np.eye(3) + 50 * np.cov(W.T, ddof=0)) / 59)
+
+
+def test_starts_are_wider_than_the_gaussian_so_that_chains_must_meet():
+    whitened = Whitened(normal(MEAN, COVARIANCE), MEAN, np.linalg.cholesky(COVARIANCE))
+    starts = split._start(whitened, 4000, np.random.default_rng(0)).z
+    assert 1.4 < starts.std() < 2.5
+
+
+def test_successive_draws_of_a_gaussian_turn_by_a_little_more_than_a_quarter():
+    """z′ = z cos α + p sin α: the correlation is E cos α, and that of squares E cos² α; both near 0 spare draws."""
+    rng = np.random.default_rng(0)
+    whitened = Whitened(normal(np.zeros(1), np.eye(1)), np.zeros(1), np.eye(1))
+    state = whitened.at(rng.standard_normal((100_000, 1)))
+    moved = trajectory(whitened, state, 1, rng).state
+    assert -0.3 < np.mean(moved.z * state.z) < 0.0
+    assert np.corrcoef(moved.z[:, 0] ** 2, state.z[:, 0] ** 2)[0, 1] < 0.1
+
+
+def test_statistics_are_those_of_the_draws():
+    """log p at the draws; the energy U + |p|²/2 has mean m and variance m for m normal coordinates, U about its top."""
+    rng = np.random.default_rng(0)
+    density = normal(MEAN, COVARIANCE)
+    found = draw(warm_up(density, gaussian(MEAN, COVARIANCE), 16, rng), 500, rng)
+    w = found.w.reshape(-1, 3)
+    np.testing.assert_allclose(found.log_p.ravel(), density.values_and_gradients(w)[0], atol=1e-9)
+    assert found.energy.mean() == pytest.approx(3, abs=0.15)
+    assert found.energy.var() == pytest.approx(3, rel=0.1)
+    assert not found.diverging.any()
+
+
+def test_a_trajectory_that_is_refused_keeps_its_energy_and_one_that_is_taken_has_its_own():
+    density = Function(2, lambda W: (-np.cosh(W).sum(axis=1), -np.sinh(W)))
+    whitened = Whitened(density, np.zeros(2), np.eye(2))
+    rng = np.random.default_rng(0)
+    state = whitened.at(3 * rng.normal(size=(2000, 2)))
+    p = np.random.default_rng(7)
+    p.random((2000, 1))  # the angles
+    momentum = p.standard_normal((2000, 2))
+    before = 0.5 * (momentum**2).sum(axis=1) - state.log_p
+    moved = trajectory(whitened, state, 2, np.random.default_rng(7))
+    stays = (moved.state.z == state.z).all(axis=1)
+    assert 0.05 < stays.mean() < 0.95
+    np.testing.assert_allclose(moved.energy[stays], before[stays])
+    np.testing.assert_allclose(np.abs(moved.energy - before)[~stays], moved.error[~stays], atol=1e-9)
+    assert stays.mean() == pytest.approx(1 - moved.acceptance.mean(), abs=0.05)
+
+
+def test_a_close_gaussian_is_left_after_one_round_and_a_far_one_is_adapted_to_the_target():
+    rng = np.random.default_rng(0)
+    assert warm_up(normal(MEAN, COVARIANCE), gaussian(MEAN, COVARIANCE), 16, rng).trajectories == 25
+    a = np.array([0.5, 1.0, 3.0])
+    skewed = Function(3, lambda W: ((a * W - np.exp(W)).sum(axis=1), a - np.exp(W)))
+    warm = warm_up(skewed, gaussian(np.log(a), np.diag(1 / a)), 32, rng)
+    assert warm.trajectories >= 4 * 20 + 5
+    acceptance = draw(warm, 200, rng).acceptance.mean()
+    assert 0.75 < acceptance < 0.99
+    assert 2 <= warm.kicks <= 16
