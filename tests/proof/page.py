@@ -60,8 +60,8 @@ def render(
     sbc
         The numbers of `proof.sbc`, or None.
     calibration, verdict, mixed, contamination
-        The sections on real data, on the verdicts, on tables with columns of any type and on corrupted training rows as
-        HTML, or None.
+        The sections on real data, on the verdicts, on tables with columns of any type (with mclust's) and on corrupted
+        training rows as HTML, or None.
     """
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -106,12 +106,13 @@ def _verdict(path: Path) -> str | None:
 
 
 def _mixed(path: Path) -> str | None:
-    data = _read(path)
-    if data is None:
-        return None
+    """Return the section on tables with columns of any type, then that on mixtures beside mclust."""
+    from proof.mclust import NUMBERS
+    from proof.mclust import section as beside_mclust
     from proof.mixed_section import section
 
-    return section(data)
+    parts = (section, _read(path)), (beside_mclust, _read(path.with_name(NUMBERS)))
+    return "".join(part(data) for part, data in parts if data is not None) or None
 
 
 def _contamination(path: Path) -> str | None:
