@@ -14,6 +14,7 @@ from bayes_gda.families.registry import get_family
 from bayes_gda.reporting.analysis import analysis as analysis_module
 from bayes_gda.reporting.analysis.soundness import assumptions_hold
 from bayes_gda.reporting.page.rendering import report_schema
+from bayes_gda.reporting.page.sections import known_evidence
 from bayes_gda.reporting.report import ReportSettings, write_report
 
 
@@ -107,3 +108,14 @@ def test_the_chosen_model_of_mroz_names_the_wage_that_fails():
         told = assumptions_hold(family.bind(train).assumptions(None, 0), family.title, train.n, "compare", "X")
         assert told.light == "amber"
         assert "lwg" in told.sentence
+
+
+@pytest.mark.parametrize(
+    ("error", "unknown"), [(0.1, set()), (0.5, {"probability"}), (2323.0, {"probability", "value"})]
+)
+def test_an_evidence_that_is_not_known_is_not_shown(error, unknown):
+    """The report on the digits had a log evidence of +1940 with an error of 2323, and a probability of 1 for it."""
+    line = known_evidence({"model": "softmax", "log_evidence": 1940.5, "error": error, "probability": 1.0})
+    assert line["probability"] == (None if "probability" in unknown else 1.0)
+    assert line["log_evidence"] == (None if "value" in unknown else 1940.5)
+    assert line["error"] == error

@@ -159,7 +159,7 @@ def _identifier(findings: Sequence[Finding], data: Dataset) -> Remark:
 def _copies(findings: Sequence[Finding], data: Dataset) -> Remark:
     groups = "; ".join(listed_names([short_name(name) for name in f.columns]) for f in findings[:MOST_NAMES])
     sentence = f"These features are linear functions of each other: {groups}."
-    step = "Keep one of each group: their separate effects cannot be told apart."
+    step = "Keep one of each group: their separate effects are not identified."
     return Remark("amber", sentence, step, tuple(name for f in findings for name in f.columns[1:]))
 
 
@@ -176,7 +176,7 @@ def _sums(findings: Sequence[Finding], data: Dataset) -> Remark:
     if single:
         sentence = f"{parts.replace(' of ', ' is an exact linear function of ', 1)}."
     step = "Leave it out: " if single else "Leave them out: "
-    step += "the others say the same, and separate effects cannot be told apart."
+    step += "the others say the same, and separate effects are not identified."
     return Remark("amber", sentence, step, tuple(f.columns[0] for f in findings))
 
 

@@ -27,9 +27,11 @@ from bayes_gda.reporting.page.sections import (
     data_section,
     effects_section,
     explore_section,
+    known_evidence,
     novelty_section,
     performance_section,
     records,
+    share_error,
 )
 
 if TYPE_CHECKING:
@@ -146,7 +148,7 @@ def _evidence(model: Scorecard) -> list[dict[str, Any]]:
     known = {name: model.fitted.evidence[name] for name in EVIDENCE if name in model.fitted.evidence}
     if not known:
         return []
-    return records(compare_evidence(known, reference=next(iter(known))), "method")
+    return [known_evidence(line) for line in records(compare_evidence(known, reference=next(iter(known))), "method")]
 
 
 def _posterior(model: Scorecard) -> dict[str, Any]:
@@ -307,13 +309,9 @@ def _comparison(analysis: Analysis) -> dict[str, Any]:
             line | {"log_score_se": line["se"] / n, "accuracy_se": share_error(line["accuracy"], line["accuracy_se"])}
             for line in out[name]
         ]
+    out["evidence"] = [known_evidence(line) for line in out["evidence"]]
     said = {"families": comparison.generative_vs_discriminative, "sentences": comparison.sentences}
     return out | said | {"continuum": _continuum(analysis)}
-
-
-def share_error(share: float, error: float) -> float | None:
-    """Return the standard error of a share, which cannot be estimated where all rows, or none, are hits."""
-    return error if 0 < share < 1 else None
 
 
 def _continuum(analysis: Analysis) -> dict[str, Any] | None:

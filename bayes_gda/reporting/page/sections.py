@@ -8,6 +8,7 @@ import numpy as np
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import Origin
 from bayes_gda.evaluation.calibration import brier_rows
+from bayes_gda.evaluation.model_comparison import EVIDENCE_ERROR
 from bayes_gda.evaluation.performance import Performance, share_interval
 from bayes_gda.prediction.effects import PartialEffect
 from bayes_gda.reporting.analysis.analysis import Analysis, class_shares
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 FEATURES, CLASSES, EFFECTS = 30, 40, 60
 # Probabilities of held-out rows that the page counts decisions over, about 500 kB.
 MOST_FORECASTS = 60_000
+# Standard error of a log evidence, in nats, beyond which its value says nothing.
+USELESS = 10.0
 # Novel rows that are listed.
 ROWS = 10
 # Features that are named beside a row, those that move its log odds most.
@@ -36,6 +39,20 @@ def records(table: "pd.DataFrame", *names: str) -> list[dict[str, Any]]:
         keys = key if isinstance(key, tuple) else (key,)
         out.append(dict(zip(names, keys, strict=True)) | {str(k): v for k, v in line.items()})
     return out
+
+
+def share_error(share: float, error: float) -> float | None:
+    """Return the standard error of a share, which cannot be estimated where all rows, or none, are hits."""
+    return error if 0 < share < 1 else None
+
+
+def known_evidence(line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a line of log evidences without what its error leaves unknown: its probability, and then the value."""
+    error = line["error"]
+    unknown: set[str] = set()
+    if np.isfinite(error) and error > EVIDENCE_ERROR:
+        unknown = {"probability"} if error < USELESS else {"probability", "log_evidence", "difference", "z"}
+    return {key: None if key in unknown else value for key, value in line.items()}
 
 
 def data_section(analysis: Analysis) -> dict[str, Any]:

@@ -54,8 +54,8 @@ def plot_continuum(continuum: Continuum) -> Plot:
     if len(deltas) > 1:  # of one feature there are none
         axes.set_ylabel("correlations left out")
     caption = (
-        "Weight of each model, by its evidence: columns draw the covariances of the classes together, lines take the "
-        f"correlations out of what they are drawn towards; naive has none at all. {continuum.sentence}"
+        "Weight of each model, by its evidence: left to right the covariances of the classes are pooled more, "
+        f"bottom to top their correlations are shrunk more, to none for naive. {continuum.sentence}"
     )
     best = continuum.best
     alt = (
