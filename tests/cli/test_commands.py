@@ -1,6 +1,7 @@
 """Each command does what the Python API does, and its numbers are those of brute force and of hand arithmetic."""
 
 import io
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -345,6 +346,18 @@ def test_test_rows_are_read_as_the_training_rows_were(tmp_path, monkeypatch):
     assert "lacks the class column 'y'" in run(*told, code=2).stderr
     test.write_text("y,island,x\nmaybe,a,7\n")
     assert "maybe" in run(*told, code=2).stderr
+
+
+def test_report_to_markdown_alone(tmp_path):
+    out = tmp_path / "r"
+    told = run_json("report", "example:iris", "--quick", "--models", "lda", "--draws", 100, "--to", "md", "-o", out)
+    assert told["page"] == str(out / "report.md")
+    assert (out / "report.md").read_text(encoding="utf-8").startswith("# iris\n")
+    assert not (out / "index.html").exists()
+    again = json.loads((out / "report.json").read_text(encoding="utf-8"))["reproduce"]["command"]
+    assert again.endswith("--to md")
+    result = run("report", "example:iris", "--to", "docx", "-o", tmp_path / "s", code=2)
+    assert "`formats` must be one or both of html, md; got ['docx']" in result.stderr
 
 
 def test_a_real_report(tmp_path):

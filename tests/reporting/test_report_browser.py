@@ -16,7 +16,7 @@ from reporting.report_pages import report
 from sklearn.metrics import confusion_matrix
 
 from bayes_gda.prediction.decisions import decide
-from bayes_gda.reporting.analysis.explore import as_polynomial
+from bayes_gda.reporting.analysis.explore import as_polynomial, contributions
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed: apt-get install chromium")
@@ -148,23 +148,32 @@ def number(text):
     return float(text.replace("\u2212", "-").removesuffix(" %"))
 
 
-def test_costs_move_the_decisions_as_python_says(tmp_path):
-    steps = """
-      set(by("cost-class"), "1", "change");
+@pytest.mark.parametrize(("name", "k"), [("pima", 1), ("pima", 0), ("iris", 2)])
+def test_costs_move_the_decisions_as_python_says(name, k, tmp_path):
+    steps = f"""
+      set(by("cost-class"), "{k}", "change");
       set(by("cost-value"), "0.6", "input");
-      return {table: cells("cost-table"), mean: by("cost-mean").textContent, shown: by("cost-shown").textContent};
+      return {{table: cells("cost-table"), mean: by("cost-mean").textContent, shown: by("cost-shown").textContent,
+               threshold: by("cost-threshold").textContent}};
     """
-    found = drive("pima", steps, tmp_path)
-    analysis, cost = report("pima").analysis, 10**0.6
-    P, y = np.exp(analysis.chosen.log_probabilities), analysis.test.y
-    C = np.array([[0.0, cost], [1.0, 0.0]])
+    found = drive(name, steps, tmp_path)
+    analysis, cost = report(name).analysis, 10**0.6
+    P, y, K = np.exp(analysis.chosen.log_probabilities), analysis.test.y, analysis.test.K
+    C = 1 - np.eye(K)
+    C[:, k] *= cost
     made = decide(P, C).action
-    counts = confusion_matrix(y, made)
-    assert [[int(n) for n in row[1:3]] for row in found["table"]] == counts.tolist()
+    counts = confusion_matrix(y, made, labels=range(K))
+    assert [[int(n) for n in row[1 : K + 1]] for row in found["table"]] == counts.tolist()
+    told = f"its probability is {1 / (1 + cost):.3f} or more." if K == 2 else ""
+    assert found["threshold"].endswith(told)
+    assert bool(found["threshold"]) == (K == 2)
+    with np.errstate(invalid="ignore"):
+        precision = 100 * np.diag(counts) / counts.sum(axis=0)
+    assert [number(row[K + 2]) for row in found["table"]] == pytest.approx(precision, abs=0.05)
     assert number(found["mean"]) == pytest.approx(C[made, y].mean(), abs=5e-5)
     assert number(found["shown"]) == pytest.approx(cost, abs=0.005)
     recall = np.diag(counts) / counts.sum(axis=1)
-    assert [number(row[3]) for row in found["table"]] == pytest.approx(100 * recall, abs=0.05)
+    assert [number(row[K + 1]) for row in found["table"]] == pytest.approx(100 * recall, abs=0.05)
 
 
 def test_rows_are_sorted_and_filtered(tmp_path):
@@ -225,6 +234,63 @@ def test_what_if_gives_the_answer_of_the_model(name, tmp_path):
     assert upper == pytest.approx(high, abs=0.1)
 
 
+def test_rows_can_be_found_by_class_and_say_what_moves_their_log_odds(tmp_path):
+    analysis = report("pima").analysis
+    name = str(analysis.test.class_names[1])
+    steps = f"""
+      const all = cells("row-table");
+      set(by("row-filter"), "{name.upper()}", "input");
+      const some = cells("row-table");
+      page.querySelector('#row-table button[data-key="row"]').click();
+      page.querySelector('#row-table button[data-key="row"]').click();
+      return {{all, some, ascending: cells("row-table"),
+               sorted: page.querySelector('#row-table button[data-key="row"]').closest("th").ariaSort}};
+    """
+    found = drive("pima", steps, tmp_path)
+    top = np.exp(analysis.chosen.log_probabilities).argmax(axis=1)
+    wanted = analysis.row_numbers[(analysis.test.y == 1) | (top == 1)]
+    assert {int(row[0]) for row in found["some"]} == set(wanted.tolist())
+    assert [int(row[0]) for row in found["ascending"]] == sorted(wanted.tolist())
+    assert found["sorted"] == "ascending"
+    order = np.arange(analysis.test.n)
+    moved = contributions(analysis.chosen, order)
+    shown = {int(row[0]): row[7] for row in found["all"]}
+    for i in order:
+        largest = np.argsort(-np.abs(moved[i]), kind="stable")[:3]
+        told = [part.rsplit(" ", 1) for part in shown[int(analysis.row_numbers[i])].split(", ")]
+        assert [name for name, _ in told] == [analysis.test.feature_names[j] for j in largest]
+        assert [number(value) for _, value in told] == pytest.approx(moved[i, largest], abs=0.0051)
+
+
+@pytest.mark.parametrize("name", ["pima", "iris"])
+def test_what_if_takes_typed_values(name, tmp_path):
+    analysis = report(name).analysis
+    x = np.quantile(analysis.train.X, 0.8, axis=0).round(2)
+    steps = f"""
+      const inputs = [...page.querySelectorAll("#what-if input")], values = {x.tolist()};
+      inputs.forEach((input, j) => set(input, String(values[j]), "input"));
+      return cells("what-if-answer");
+    """
+    found = drive(name, steps, tmp_path)
+    P, weight = as_polynomial(analysis.chosen.model, analysis.train).probabilities(x[None])
+    assert [number(row[1]) for row in found] == pytest.approx(np.einsum("sn,snk->nk", weight, P)[0], abs=6e-4)
+    for k, row in enumerate(found):
+        order = np.argsort(P[:, 0, k])
+        below = np.cumsum(weight[order, 0])
+        ends = [P[order, 0, k][min(np.searchsorted(below, q), len(below) - 1)] for q in (0.05, 0.95)]
+        assert [number(end) for end in row[2].split(" to ")] == pytest.approx(ends, abs=0.01)
+
+
+def test_an_address_opens_the_part_that_it_names(tmp_path):
+    steps = """
+      const part = by("posterior-lda"), before = part.open;
+      page.defaultView.location.hash = "#figure-marginals-lda";
+      page.defaultView.dispatchEvent(new Event("hashchange"));
+      return {before, after: part.open, other: by("posterior-logistic").open};
+    """
+    assert drive("pima", steps, tmp_path) == {"before": False, "after": True, "other": False}
+
+
 def test_long_parts_are_open_on_paper_and_without_scripts(tmp_path):
     page = report("pima").page
     assert page.read_text(encoding="utf-8").count("<details") == page.read_text(encoding="utf-8").count(" open>")
@@ -232,9 +298,12 @@ def test_long_parts_are_open_on_paper_and_without_scripts(tmp_path):
       const parts = [...page.querySelectorAll("details")];
       const before = parts.map((part) => part.open);
       page.defaultView.dispatchEvent(new Event("beforeprint"));
-      return {before, after: parts.map((part) => part.open)};
+      const unseen = [...page.querySelectorAll("caption")].filter((c) => getComputedStyle(c).display === "none");
+      return {before, after: parts.map((part) => part.open),
+              lost: unseen.filter((c) => !c.closest("details.long")).length};
     """
     found = drive("pima", steps, tmp_path)
+    assert found["lost"] == 0  # a table has its caption, unless the line that folds it says the same
     assert found["before"]
     assert not any(found["before"])
     assert all(found["after"])
