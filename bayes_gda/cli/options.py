@@ -182,15 +182,6 @@ InferenceOption = Annotated[
         help="auto: exact where there is a closed form, else Laplace, checked and corrected, else MCMC.",
     ),
 ]
-ReportInference = Annotated[
-    Inference,
-    typer.Option(
-        "--inference",
-        rich_help_panel=_FIT,
-        help="The method that predictions rest on, in the models that have it; auto: the best one. All others that "
-        "apply are compared with it.",
-    ),
-]
 SamplerOption = Annotated[
     Sampler,
     typer.Option(

@@ -46,7 +46,15 @@ def report(
     sep: o.Sep = None,
     decimal: o.Decimal = None,
     encoding: o.Encoding = None,
-    inference: o.ReportInference = o.Inference.auto,
+    inference: Annotated[
+        o.Inference,
+        typer.Option(
+            "--inference",
+            rich_help_panel=o._FIT,
+            help="The method that predictions rest on, in the models that have it; auto: the best one. All others that "
+            "apply are compared with it.",
+        ),
+    ] = o.Inference.auto,
     link: o.LinkOption = None,
     sampler: o.SamplerOption = o.Sampler.pymc,
     draws: o.Draws = 1000,

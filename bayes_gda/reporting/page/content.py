@@ -8,7 +8,7 @@ import platform
 from collections.abc import Mapping
 from dataclasses import asdict
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +33,6 @@ from bayes_gda.reporting.page.sections import (
     records,
     share_error,
 )
-
-if TYPE_CHECKING:
-    pass
 
 # Of report.schema.json: raised when a key is removed or changes its meaning; keys may be added without.
 SCHEMA_VERSION = 1
