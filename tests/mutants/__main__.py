@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=0.12, help="of all faults that are tried (default .12)")
     parser.add_argument("--minutes", type=float, default=55, help="stop after these (default 55)")
     parser.add_argument("--part", default="1/1", help="i/n: the i-th of n runs side by side")
+    parser.add_argument("--no-named", action="store_true", help="leave out the faults that are listed by hand")
     parser.add_argument("--page", action="store_true", help="only write the tables of what is done")
     args = parser.parse_args()
     end = time.monotonic() + 60 * args.minutes
@@ -50,7 +51,7 @@ def main() -> None:
     i, n = map(int, args.part.split("/"))
     if not args.page:
         import_libraries()
-        if i == 1:
+        if i == 1 and not args.no_named:
             try_named([named for named in NAMED if named.module in chosen or not args.modules], end)
         for module in chosen[i - 1 :: n]:
             if time.monotonic() > end:

@@ -143,3 +143,11 @@ def test_leave_one_out_needs_as_many_rows_as_the_fit_without_one_of_them(name, e
     np.testing.assert_allclose(left_out[-1], without[0], rtol=1e-8)
     with pytest.raises(DataError, match="Leave-one-out"):
         fit(name, rows[:-1], y[:-1]).leave_one_out(rows[:-1], y[:-1])
+
+
+def test_one_class_with_collinear_features_is_enough_to_be_refused():
+    rows = X.copy()
+    rows[Y == 1, 2] = rows[Y == 1, 0] + rows[Y == 1, 1]
+    with pytest.raises(DataError, match="Feature 3 is a sum of others"):
+        fit("qda", rows)
+    assert np.isfinite(fit("lda", rows).log_joint(X)).all()
