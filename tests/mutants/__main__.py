@@ -38,7 +38,9 @@ LONGEST = 1200.0
 def main() -> None:
     """Run what is asked for, and write the tables."""
     parser = argparse.ArgumentParser(prog="mutants", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("modules", nargs="*", help="parts of paths of modules; all by default")
+    parser.add_argument(
+        "modules", nargs="*", help="parts of paths of modules, in the order to try them; all by default"
+    )
     parser.add_argument("--share", type=float, default=0.12, help="of all faults that are tried (default .12)")
     parser.add_argument("--minutes", type=float, default=55, help="stop after these (default 55)")
     parser.add_argument("--part", default="1/1", help="i/n: the i-th of n runs side by side")
@@ -47,7 +49,7 @@ def main() -> None:
     args = parser.parse_args()
     end = time.monotonic() + 60 * args.minutes
     FOLDER.mkdir(exist_ok=True)
-    chosen = [m for m in SUBJECTS if not args.modules or any(part in m for part in args.modules)]
+    chosen = [*dict.fromkeys(m for part in args.modules or [""] for m in SUBJECTS if part in m)]
     i, n = map(int, args.part.split("/"))
     if not args.page:
         import_libraries()

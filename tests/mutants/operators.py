@@ -152,7 +152,7 @@ def _left_alone(tree: ast.Module) -> set[int]:
                 parts = [*node.decorator_list, *node.bases]
             case ast.arg() | ast.AnnAssign():
                 parts = [node.annotation]
-            case ast.keyword(arg="strict"):  # zip's own assertion
+            case ast.keyword(arg="strict" | "repr" | "copy"):  # an assertion of zip, what is printed, memory
                 parts = [node]
             case ast.If(test=ast.Name(id="TYPE_CHECKING")):
                 parts = [node]

@@ -1,12 +1,14 @@
 """Sums beyond the Gaussian against brute force, their bounds, and the rule."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
 
 from bayes_gda.methods.ep import certificate
 from bayes_gda.methods.ep.certificate import (
+    VARIATIONAL,
     decide_outcome,
     estimate_errors,
     exact_changes,
@@ -106,7 +108,13 @@ def test_the_rule():
     assert decide_outcome(estimate_errors(0.005, 0.004), 0.01) == "corrected"  # EP: .006
     assert decide_outcome(estimate_errors(0.05, 0.001), 0.01) == "corrected"  # EP: .0015 + .00625
     assert decide_outcome(estimate_errors(0.35, 0.0), 0.05) == "needs-mcmc"  # EP: .0875
+    assert decide_outcome(estimate_errors(0.18, 0.0), 0.05) == "corrected"  # EP: a quarter of the gap, .045
     assert decide_outcome(estimate_errors(0.0, 0.007), 0.01) == "needs-mcmc"
+    softmax = partial(estimate_errors, rule=VARIATIONAL)
+    assert decide_outcome(softmax(0.002, 0.006), 0.01) == "corrected"  # twice what the first study chose: .009
+    assert decide_outcome(softmax(0.0, 0.007), 0.01) == "needs-mcmc"
+    assert decide_outcome(softmax(0.05, 0.0), 0.008) == "corrected"  # 3 · .05² = .0075
+    assert decide_outcome(softmax(0.18, 0.0), 0.05) == "corrected"  # .045
     assert decide_outcome(estimate_errors(np.nan, 0.0), 0.01) == "needs-mcmc"
     assert decide_outcome(estimate_errors(0.0, np.nan), 0.01) == "needs-mcmc"
 
