@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, log_expit
 
+from bayes_gda.methods import verdict
 from bayes_gda.methods.verdict import Importance, PredictionShift, Propagation, Verdict, judge_rows
 from bayes_gda.prediction.monte_carlo import MonteCarlo
 from bayes_gda.prediction.row_errors import RowErrors, RowTrust, decide_rows, weighted_distance
@@ -137,8 +138,8 @@ def test_what_is_not_known_of_a_row_is_not_said():
     assert {*exact.verdict} == {"exact"}
     np.testing.assert_array_equal(exact.approximation, 0)
     np.testing.assert_allclose(exact.error, 0.01)
-    for verdict in (Verdict("trusted", "", ""), Verdict("needs-mcmc", "", "", importance=posterior)):
-        unknown = judge_rows(Slopes(P), verdict, X, 0.02)
+    for word in (Verdict("trusted", "", ""), Verdict("needs-mcmc", "", "", importance=posterior)):
+        unknown = judge_rows(Slopes(P), word, X, 0.02)
         assert np.isnan(unknown.approximation).all()
         assert {*unknown.verdict} == {"needs-mcmc"}
         assert not unknown.within.any()
@@ -150,6 +151,13 @@ def test_what_is_not_known_of_a_row_is_not_said():
     own = judge_rows(by_draws, Verdict("corrected", "", "", importance=posterior), X, 0.02)
     np.testing.assert_array_equal(own.approximation, 0)
     assert {*own.verdict} == {"corrected"}
+
+
+def test_the_class_with_the_largest_monte_carlo_error_counts(monkeypatch):
+    error = np.array([[0.001, 0.004, 0.002], [0.003, 0.001, 0.002]])
+    monkeypatch.setattr(verdict, "probabilities", lambda model, X: (np.full((2, 3), 1 / 3), error))
+    rows = judge_rows(Slopes(None), Verdict("sampled", "", ""), X[:2], 0.02)
+    np.testing.assert_array_equal(rows.monte_carlo, [0.004, 0.003])
 
 
 def test_what_monte_carlo_and_link_add_counts_for_a_row():

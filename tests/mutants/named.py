@@ -99,7 +99,7 @@ NAMED = (
         "bayes_gda/store/rules.py",
         "nu=posterior.nu - (d - 1), alpha=posterior.alpha)",
         "nu=posterior.nu - (d - 1))",
-        ("tests/store/test_codecs.py", "tests/store/test_damage.py"),
+        ("tests/store/test_rules.py",),
     ),
     Named(
         "bayes_gda/methods/laplace.py",

@@ -6,6 +6,7 @@ from scipy import stats
 
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError
+from bayes_gda.families.gaussian import novelty
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.gaussian.novelty import detect_novelty, tail_probabilities
 from bayes_gda.families.gaussian.predictive import draw_rows
@@ -143,3 +144,18 @@ def test_the_threshold_is_that_of_the_seed():
     a, b, other = (detect_novelty(posterior, X, random_seed=seed).threshold[0] for seed in (1, 1, 2))
     assert a == b != other
     assert other == pytest.approx(a, rel=0.2)
+
+
+@pytest.mark.parametrize("freedom", [6.5, 3.0, 1.0])
+def test_training_sets_drawn_anew_have_a_wishart_scatter(freedom):
+    """E W = f Σ, Var W_ij = f (Σ_ij² + Σ_iiΣ_jj), and rank f where that is below d: here against the sum of squares."""
+    rng = np.random.default_rng(0)
+    L = np.array([[1.0, 0, 0], [0.5, 2.0, 0], [-0.3, 0.1, 0.4]])
+    W = np.array([novelty._draw_wishart(L, freedom, rng) for _ in range(4000)])
+    if freedom >= 3:
+        Sigma = L @ L.T
+        variance = freedom * (Sigma**2 + np.outer(np.diag(Sigma), np.diag(Sigma)))
+        assert (np.abs(W.mean(axis=0) - freedom * Sigma) < 4.5 * np.sqrt(variance / 4000)).all()
+        np.testing.assert_allclose(W.var(axis=0), variance, rtol=0.2)
+    else:
+        assert (np.linalg.matrix_rank(W[:50]) == freedom).all()
