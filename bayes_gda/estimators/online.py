@@ -19,6 +19,7 @@ from bayes_gda.data.large.batches import Source
 from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.estimators.sources import require_source
 from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.linear.family import FLAT, Linear, Logistic, Softmax
 from bayes_gda.families.linear.mode import SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT
@@ -101,6 +102,7 @@ class Online(BayesianClassifier):
         batches
             The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
+        require_source(batches)
         self._check_fast("fit_batches", "auto", "laplace", "ep", "variational")
         seed = seed_of(self.random_state)
         size = max(SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT * len(batches.feature_names) * batches.K)

@@ -18,6 +18,15 @@ _DOUBTS = Shared(lambda: warning_rule("ignore", "The number of unique classes", 
 WHOLE_LABELS = 10_000
 
 
+def require_source(batches: object) -> None:
+    """Raise unless something is a table that was opened."""
+    if not isinstance(batches, Source):
+        raise DataError(
+            f"`batches` must be a table from `open_batches` or `open_cluster`; got {type(batches).__name__}. "
+            "Use fit(path, target), which opens it."
+        )
+
+
 def source_of(X: Any, y: Any, sample_weight: Any) -> Source | None:
     """Return the table that X is or names; None if it is neither, but rows in memory.
 

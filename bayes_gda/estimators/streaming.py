@@ -23,6 +23,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError, PriorError
 from bayes_gda.estimators.abilities import Generating
 from bayes_gda.estimators.base import BayesianClassifier
+from bayes_gda.estimators.sources import require_source
 from bayes_gda.families.base import Family
 from bayes_gda.families.gaussian.classifier import AveragedClassifier, GaussianClassifier
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
@@ -77,6 +78,7 @@ class Generative(Generating, BayesianClassifier):
         batches
             The table, from `bayes_gda.data.large.batches.open_batches` or `bayes_gda.data.large.cluster.open_cluster`.
         """
+        require_source(batches)
         moments = batches.moments()
         rows = self._table_rows(batches, np.empty((0, moments.d)), np.empty(0, dtype=np.intp))
         self._hold(moments, *rows, anew=True)

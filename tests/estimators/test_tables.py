@@ -98,6 +98,12 @@ def test_few_rows_are_corrected_or_named_as_what_they_are(tmp_path):
     assert model.inference_ == "laplace"
 
 
+@pytest.mark.parametrize("cls", [BayesianLDA, BayesianLogisticRegression])
+def test_a_path_is_no_opened_table(cls):
+    with pytest.raises(DataError, match=r"from `open_batches` or `open_cluster`; got str\. Use fit\(path, target\)"):
+        cls().fit_batches("t.parquet")
+
+
 def test_an_opened_table_and_what_does_not_go_with_it(tmp_path):
     frame, y = table(500)
     frame.assign(kind=y).to_parquet(tmp_path / "t.parquet")
