@@ -189,9 +189,7 @@ def fit(family: "Family", settings: Settings) -> Fit:
 def fit_every(
     family: "Family", settings: Settings, *, sampling: bool, stage: Stage = lambda name: nullcontext()
 ) -> Fit:
-    """Fit by every method that applies, and choose one: that asked for, or the best.
-
-    The best one is exact, MCMC that converged, then what the verdict says.
+    """Fit by every method that applies; choose that asked for, or exact, MCMC that converged, what the verdict says.
 
     Parameters
     ----------
