@@ -156,10 +156,14 @@ def _content(sbc: Mapping[str, Any]) -> dict[str, Any]:
 # ── Words ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+# Methods that must hold, and what their posterior is called.
+SOUND_WORDS = (("exact", "exact"), ("corrected", "corrected"), ("mcmc", "sampled"), ("hmc", "split HMC"))
+
+
 def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
     """Return the conclusions: what must hold, by method, and how far the approximations are off."""
     results, out = sbc["results"], []
-    for method, kind in (("exact", "exact"), ("corrected", "corrected"), ("mcmc", "sampled")):
+    for method, kind in SOUND_WORDS:
         rows = [r for r in results if r["method"] == method]
         if not rows:
             continue
@@ -194,8 +198,6 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
 def _chance(rows: Sequence[Mapping[str, Any]]) -> str:
     """Say how many quantities leave a 95 % band of their own, and how many do by chance, correlated as they are."""
     count, total = sum(r["outside_single"] for r in rows), sum(len(r["quantities"]) for r in rows)
-    if any("chance_single" not in r for r in rows):  # the first edition had no such figures
-        return f"{count} of {total} leave a 95 % band of their own."
     by_chance = reduce(np.convolve, [np.array(r["chance_single"]) for r in rows])
     by_chance = by_chance / by_chance.sum()
     k = np.arange(len(by_chance))
