@@ -48,6 +48,7 @@ def run(session: Session) -> None:
         _fit(session, n, d, most)
     for n, d in () if session.quick else DECIDED:
         _fit(session, n, d, None)
+    _fit(session, 500 if session.quick else 10_000, 10, 15.0, K=10)
     _rows(session, 5_000 if session.quick else 200_000)
     _gaussian(session, 20_000 if session.quick else 1_000_000)
 
@@ -56,8 +57,8 @@ def _solver(name: str, X: Any, y: Any) -> Any:
     return lambda: LogisticRegression(C=PENALTY, solver=name, max_iter=1000).fit(X, y)
 
 
-def _fit(session: Session, n: int, d: int, most: float | None) -> None:
-    X, y = gaussian_rows(n, d)
+def _fit(session: Session, n: int, d: int, most: float | None, K: int = 2) -> None:
+    X, y = gaussian_rows(n, d, K)
     fitted: dict[str, Any] = {}
 
     def ours() -> None:
@@ -71,13 +72,13 @@ def _fit(session: Session, n: int, d: int, most: float | None) -> None:
     verdict = fitted["model"].trust_
     session.add(
         compared(
-            f"logistic, n = {power(n)}, d = {d}",
+            f"{'logistic' if K == 2 else 'softmax'}, n = {power(n)}, d = {d}{'' if K == 2 else f', K = {K}'}",
             seconds["ours"],
             seconds[fastest],
             ours_name="fit and verdict",
             theirs_name=fastest,
             target=None if most is None else Target(1 / most),
-            at={"n": n, "d": d, "K": 2, "verdict": verdict.verdict},
+            at={"n": n, "d": d, "K": K, "verdict": verdict.verdict},
             note=f"verdict: {verdict.verdict}; the method is {fitted['model'].inference_}",
         )
     )
