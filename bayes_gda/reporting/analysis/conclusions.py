@@ -165,8 +165,9 @@ def approximations(models: Mapping[str, Scorecard], settings: ReportSettings) ->
 
 def _beside_exact(name: str, model: Scorecard, settings: ReportSettings) -> Conclusion:
     """Give the light of a method that was asked for though the posterior is known in closed form."""
-    error = _error_sentence(USED[model.method], *model.largest_error("exact"), name, model, settings)
-    light: Light = "green" if model.largest_error("exact")[0] <= settings.tolerance else "amber"
+    largest, noise = model.largest_error("exact")
+    error = _error_sentence(USED[model.method], largest, noise, name, model, settings)
+    light: Light = "green" if largest <= settings.tolerance else "amber"
     step = f"This report uses {USED[model.method]}, as asked. Without --inference it uses the exact posterior."
     sentence = f"It is not needed: the posterior is known in closed form. {error}"
     return Conclusion(_fast(name), light, sentence, step, settings.command("report", "--models", name))
