@@ -3,11 +3,13 @@
 import json
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from benchmarks import editions
 from benchmarks.findings import findings, summary, tally
 from benchmarks.page import amount, render, write_page
 from benchmarks.record import NUMBERS, Row, Session, Target, compared, merge, read
@@ -253,3 +255,35 @@ def test_quick_and_busy_runs_say_so(numbers, tmp_path):
     assert "busy" in told
     merge(tmp_path, "sampling", doubtful["sampling"])
     assert "no figure here means anything" in write_page(tmp_path).read_text(encoding="utf-8")
+
+
+# ── Editions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_changes_since_the_first_edition_are_those_of_common_rows(monkeypatch, tmp_path):
+    fit, new = Session("fit"), Session("new")
+    for what, ours in (("same", 1.0), ("faster (verdict: trusted)", 0.25), ("slower", 4.0), ("only now", 1.0)):
+        fit.rows.append(compared(what, [ours], [1.0], **NAMES))
+    new.rows.append(compared("a", [1.0], [2.0], **NAMES))
+    ratios = {f"{what} | ours | theirs": ratio for what, ratio in (("same", 1.1), ("faster", 1.0), ("slower", 0.5))}
+    first = tmp_path / "first.json"
+    first.write_text(json.dumps({"fit": {"commit": "old", "ratios": ratios | {"gone | ours | theirs": 7.0}}}))
+    monkeypatch.setattr(editions, "FIRST_EDITION", first)
+    groups = {s.name: group(s) for s in (fit, new)}
+    (change,), unchanged, added = editions.changes(groups)
+    assert (change.rows, change.before, change.now) == (3, 1.0, 1.0)  # medians of 1.1, 1, .5 and of 1, 4, .25
+    assert (change.better, change.worse) == (1, 1)
+    assert change.gain == ("faster (verdict: trusted); ours against theirs", 1.0, 4.0)
+    assert change.loss == ("slower; ours against theirs", 0.5, 0.25)
+    assert (unchanged, added) == ([], ["New"])
+    groups["fit"]["commit"] = "old"
+    assert editions.changes(groups) == ([], ["Fit"], ["New"])
+
+
+def test_the_page_still_measures_what_the_first_edition_did():
+    """Rows that get other names would drop out of the comparison unseen."""
+    first = json.loads(editions.FIRST_EDITION.read_text())
+    kept = read(Path(__file__).parents[1] / "reports" / "benchmarks")["groups"]
+    for name, edition in first.items():
+        rows = {editions.key(row) for row in kept[name]["rows"]}
+        assert len(rows & edition["ratios"].keys()) > 0.9 * len(edition["ratios"])

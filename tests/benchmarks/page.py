@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from bayes_gda.reporting.page.rendering import UNKNOWN, data_uri, number
 from bayes_gda.reporting.plots.style import save
+from benchmarks.editions import NOISE, changes
 from benchmarks.figures import figures
 from benchmarks.findings import bound, findings, summary
 from benchmarks.record import NUMBERS, PAGE, read
@@ -58,10 +59,15 @@ def render(numbers: Mapping[str, Any]) -> str:
         "summary": summary,
         "power": power,
     }
+    changed, unchanged, added = changes(groups)
     css = (files("bayes_gda.reporting.page") / "templates" / "report.css").read_text(encoding="utf-8")
     return environment.get_template("page.html.jinja").render(
         groups=groups,
         findings=findings(groups),
+        changed=changed,
+        unchanged=unchanged,
+        added=added,
+        noise=number(NOISE, "g3"),
         pictures=_pictures(groups),
         grids={name: grid(group) for name, group in groups.items()},
         css=Markup(css),  # ours, and free of anybody's text
