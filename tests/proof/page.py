@@ -18,12 +18,15 @@ from markupsafe import Markup
 from proof.ranks import GROUPS
 from proof.verdicts import BINS, band_of
 
+from bayes_gda.reporting.analysis.words import listed_names
 from bayes_gda.reporting.plots.style import BLUE, GREEN, ORANGE, SKY, VERMILLION
 from bayes_gda.validation.bands import cumulative
 
 HERE = Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "reports" / "proof"
 PAGE = "index.html"
+# Of the page's first edition, method by method: models, simulations, and quantities outside the bands.
+FIRST_EDITION = HERE / "first_edition.json"
 COLORS = (BLUE, VERMILLION, GREEN)
 # On a dark ground the deep blue and vermillion are hard to see: their light neighbours of the same palette.
 DARK = (SKY, ORANGE, "#2ED3A3")
@@ -67,6 +70,7 @@ def render(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["signed"] = lambda value, digits: f"{value:+.{digits}f}".replace("-", "\u2212")
+    environment.filters["new_sections"] = lambda parts: listed_names([name for name, html in parts.items() if html])
     environment.filters["thousands"] = lambda value: f"{value:,}".replace(",", "\u202f")
     css = Markup((files("bayes_gda.reporting.page") / "templates" / "report.css").read_text(encoding="utf-8"))
     shown = {} if sbc is None else _content(sbc)
@@ -143,6 +147,7 @@ def _content(sbc: Mapping[str, Any]) -> dict[str, Any]:
         "models": models,
         "leaving": leaving,
         "lights": _lights(sbc),
+        "editions": _editions(results),
         "effective": f"{np.median(sampled):.0f}" if sampled else None,
         "minutes": f"{sum(sbc['seconds'].values()) / 60:.0f}",
         "counts": {
@@ -153,11 +158,41 @@ def _content(sbc: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _editions(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what each method was held to in the first edition, and what it is held to now; None where it was not."""
+    first = _read(FIRST_EDITION) or {}
+    names = {**dict(SOUND_WORDS), **APPROXIMATIONS}
+    rows = []
+    for method in dict.fromkeys((*names, *(r["method"] for r in results))):
+        now = [r for r in results if r["method"] == method]
+        if now or method in first:
+            rows.append({"name": names.get(method, method), "then": first.get(method), "now": _totals(now)})
+    return rows
+
+
+def _totals(results: Sequence[Mapping[str, Any]]) -> dict[str, int] | None:
+    if not results:
+        return None
+    return {
+        "models": len(results),
+        "simulations": sum(r["simulations"] for r in results),
+        "quantities": sum(len(r["quantities"]) for r in results),
+        "outside": sum(r["outside"] for r in results),
+    }
+
+
 # ── Words ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 # Methods that must hold, and what their posterior is called.
 SOUND_WORDS = (("exact", "exact"), ("corrected", "corrected"), ("mcmc", "sampled"), ("hmc", "split HMC"))
+APPROXIMATIONS = {
+    "laplace": "Laplace",
+    "skew-modal": "Skew-modal",
+    "ep": "Expectation propagation",
+    "variational": "Gaussian variational",
+    "empirical-bayes": "Empirical Bayes",
+}
 
 
 def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -181,14 +216,7 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
         if refused:
             text += f" It gave no answer, and said so, for some data sets: {', '.join(refused)}."
         out.append({"tone": "red" if bad else "green", "head": head, "text": text})
-    approximations = {
-        "laplace": "Laplace",
-        "skew-modal": "Skew-modal",
-        "ep": "Expectation propagation",
-        "variational": "Gaussian variational",
-        "empirical-bayes": "Empirical Bayes",
-    }
-    for method, name in approximations.items():
+    for method, name in APPROXIMATIONS.items():
         rows = [r for r in results if r["method"] == method]
         if rows:
             out.append(_approximation(name, rows))

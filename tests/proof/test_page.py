@@ -7,6 +7,7 @@ import types
 
 import numpy as np
 import pytest
+from proof import page as page_module
 from proof.page import render, write_page
 from proof.verdicts import Records, judge
 
@@ -45,6 +46,20 @@ def test_right_and_wrong_are_told_apart(numbers):
     assert "no answer, and said so, for some data sets: qda 7 of 307" in page
     assert "Laplace leaves the bands for 1 of 1 models" in page
     assert re.search(r"Outside the bands: lda 1 of 3, most mu\[0\] \(too high by 0\.\d\d sd", page)
+
+
+def test_the_first_edition_stands_beside_what_is_held_now(numbers, monkeypatch, tmp_path):
+    first = tmp_path / "first.json"
+    edition = {"models": 3, "simulations": 17302, "refused": 1, "quantities": 78, "outside": 2}
+    first.write_text(json.dumps({"exact": edition, "skew-modal": edition}))
+    monkeypatch.setattr(page_module, "FIRST_EDITION", first)
+    page = render(numbers, verdict="<p>v</p>", contamination="<p>c</p>")
+    rows = re.findall(r"<tr><td>([^<]*)</td>" + r'<td class="num">([^<]*)</td>' * 6, page)
+    cells = {name: cells for name, *cells in rows}
+    assert cells["exact"] == ["3", "1", "17\u202f302", "300", "2 of 78", "0 of 3"]
+    assert cells["corrected"] == ["–", "1", "–", "300", "–", "0 of 3"]
+    assert cells["Skew-modal"] == ["3", "–", "17\u202f302", "–", "2 of 78", "–"]
+    assert "The sections on the verdicts and corrupted rows are new." in page
 
 
 def test_power_and_chance_are_said(numbers):
