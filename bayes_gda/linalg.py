@@ -42,6 +42,10 @@ PARTS = 4
 SHARED_PASS, LEAST_COLUMNS = 2**27, 64
 # Multiplications of a triangular solve, some 30 ms, from which on BLAS may share it among its threads.
 SHARED_SOLVE = 2**26
+# Columns of a square matrix from which on BLAS may share its products and factors among its threads. Below, ours share
+# the rows, and BLAS's spin for longer than they work: on a busy machine with two cores a regression of 10⁴ × 200 took
+# fifteen times as long, an LDA of 10³ × 200 seventeen times.
+SHARED_COLUMNS = 1024
 # Columns from which on a triangular root is taken in strips: a quarter less time with 100 columns, a third with 200.
 TRIANGULAR_COLUMNS = 96
 # Rows from which on a part of a block of draws is worth a thread: 512 draws of 65 536 rows take 117 ms, not 176.
@@ -101,6 +105,11 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     it holds until the last of the threads that asked for it has left its block.
     """
     return _one_blas_thread() if _libraries(own=True) else _SHARED_LIMIT
+
+
+def blas_threads(m: int) -> AbstractContextManager[Any]:
+    """Hold BLAS to one thread inside a `with` block that works on matrices of few columns m."""
+    return one_blas_thread() if m < SHARED_COLUMNS else nullcontext()
 
 
 def solve_triangular(L: Floats, B: Floats, *, transposed: bool = False) -> Floats:

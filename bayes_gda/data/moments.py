@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from bayes_gda.checks import Floats, frozen, numbers, rectangle, whole
 from bayes_gda.errors import DataError
-from bayes_gda.linalg import gram, in_threads, parts
+from bayes_gda.linalg import blas_threads, gram, in_threads, parts
 
 # Rows a block: it is gathered, centred and squared while it is in the cache, and memory beside the data stays flat.
 # Measured on 1 000 000 × 30 with two threads, against 16384: 4096 takes 1.8 times as long and 8192 1.25 times, because
@@ -137,7 +137,8 @@ class Moments:
                     _add_block(running, X[rows], codes[rows], None if weight is None else weight[rows], buffer)
             return running
 
-        pieces = [cls(*running) for running in in_threads(sums, parts(n, d))]
+        with blas_threads(d):
+            pieces = [cls(*running) for running in in_threads(sums, parts(n, d))]
         with np.errstate(over="ignore", invalid="ignore"):
             return reduce(add, pieces, cls.empty(K, d))
 

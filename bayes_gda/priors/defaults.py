@@ -19,6 +19,7 @@ from bayes_gda.data.moments import TOO_LARGE, Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.data.validate import CONSTANT, SMALLEST
 from bayes_gda.errors import DataError, PriorError
+from bayes_gda.linalg import blas_threads
 from bayes_gda.priors.distributions import DEFAULT_FREEDOM, NIG, NIW
 from bayes_gda.priors.units import degrees_of_freedom, evident_scale, pooled_scatter
 
@@ -64,7 +65,8 @@ def as_niw(each: NIG, X: Floats, y: ArrayLike) -> NIW:
 
 def default_prior(moments: Moments, family: type[NIW] | type[NIG]) -> NIW | NIG:
     """Return the default prior of the family, also where a feature has no variance within the classes."""
-    return family.default(varied(moments))
+    with blas_threads(moments.d):
+        return family.default(varied(moments))
 
 
 def pooled_covariance(moments: Moments) -> Floats:

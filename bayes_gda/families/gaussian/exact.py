@@ -23,7 +23,7 @@ from scipy.special import gammaln, multigammaln
 from bayes_gda.checks import Floats, frozen
 from bayes_gda.data.moments import Moments
 from bayes_gda.errors import DataError, PriorError
-from bayes_gda.linalg import for_blocks, solve_triangular
+from bayes_gda.linalg import blas_threads, for_blocks, solve_triangular
 from bayes_gda.memory import require_memory
 from bayes_gda.priors import NIG, NIW, Dirichlet, Seed
 
@@ -94,15 +94,17 @@ class NIWPosterior:
         n_group, gain = (n.sum(keepdims=True), gain.sum(axis=0, keepdims=True)) if self.shared else (n, gain)
         Psi, nu, alpha = self.Psi + gain, self.nu + n_group, self.alpha + n
         d = moments.d
-        _check_freedom(nu, d)
-        _check_definite(Psi)
         m = self.m + (n / kappa)[:, None] * delta
-        if not self.kappa.all():
-            return type(self)(m, kappa, Psi, nu, alpha, np.nan)
+        _check_freedom(nu, d)
+        with blas_threads(d):
+            _check_definite(Psi)
+            if not self.kappa.all():
+                return type(self)(m, kappa, Psi, nu, alpha, np.nan)
+            normalizers = _log_normalizer(Psi, nu) - _log_normalizer(self.Psi, self.nu)
         log_evidence = (
             -0.5 * n.sum() * d * np.log(np.pi)
             + 0.5 * d * np.sum(np.log(self.kappa) - np.log(kappa))
-            + np.sum(_log_normalizer(Psi, nu) - _log_normalizer(self.Psi, self.nu))
+            + np.sum(normalizers)
             + _dirichlet_log_normalizer(alpha)
             - _dirichlet_log_normalizer(self.alpha)
         )
@@ -126,8 +128,9 @@ class NIWPosterior:
     def _whitening(self) -> tuple[Floats, Floats]:
         """Return C_k⁻¹ (K, d, d) for Ψ_k = C_kC_kᵀ, and log|Ψ_k| (K,)."""
         K, d = self.m.shape
-        C = np.linalg.cholesky(self.Psi)
-        white = np.array([solve_triangular(factor, np.eye(d)) for factor in C])
+        with blas_threads(d):
+            C = np.linalg.cholesky(self.Psi)
+            white = np.array([solve_triangular(factor, np.eye(d)) for factor in C])
         log_det = 2 * np.log(np.diagonal(C, axis1=1, axis2=2)).sum(axis=1)
         return np.broadcast_to(white, (K, d, d)), np.broadcast_to(log_det, (K,))
 

@@ -27,9 +27,8 @@ from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError, PriorError
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.softmax import SoftmaxTarget
-from bayes_gda.linalg import solve_triangular
+from bayes_gda.linalg import blas_threads, solve_triangular
 from bayes_gda.memory import announce_work, require_memory
-from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
 from bayes_gda.priors import HierarchicalScale, Normal
 

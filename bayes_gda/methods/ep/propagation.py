@@ -17,14 +17,13 @@ Minka (2001), "Expectation propagation for approximate Bayesian inference".
 """
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.linalg import one_blas_thread, solve_triangular
+from bayes_gda.linalg import blas_threads, solve_triangular
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 
 # Stop when the next step is shorter than this in posterior standard deviations, of any linear function of w, and no
@@ -37,9 +36,6 @@ SETTLED_VARIANCE_TOLERANCE = 2.0
 MAX_PASSES = 100
 # Shares of the new sites that a pass may take; more than all of them could make a precision negative.
 LEAST_SHARE, ALL = 0.1, 1.0
-# From so many weights on BLAS may share products among its threads. Below, ours share the rows, and BLAS's spin for
-# longer than they work: on a busy machine with two cores a fit of 10⁴ × 200 took fifteen times as long.
-SHARED_WEIGHTS = 1024
 
 
 class SiteSums(NamedTuple):
@@ -114,11 +110,6 @@ def expectation_propagation(
     """
     with blas_threads(start.dim):
         return _propagate(site_pass, prior, start, settle, tolerance, max_passes)
-
-
-def blas_threads(m: int) -> AbstractContextManager[Any]:
-    """Hold BLAS to one thread inside a `with` block if there are few weights."""
-    return one_blas_thread() if m < SHARED_WEIGHTS else nullcontext()
 
 
 def _propagate(

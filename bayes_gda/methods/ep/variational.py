@@ -16,8 +16,8 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.errors import ConvergenceError
-from bayes_gda.linalg import solve_triangular
-from bayes_gda.methods.ep.propagation import Pass, Prior, blas_threads
+from bayes_gda.linalg import blas_threads, solve_triangular
+from bayes_gda.methods.ep.propagation import Pass, Prior
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 
 # Stop when the next step is shorter than this, in posterior standard deviations, root mean square over the weights, and

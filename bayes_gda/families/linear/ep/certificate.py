@@ -14,7 +14,7 @@ from bayes_gda.families.linear.ep.row_certificate import LEAST_VARIANCE, RowCert
 from bayes_gda.families.linear.ep.summed import NEGLIGIBLE, Gaussian, judge_summed
 from bayes_gda.families.linear.links import probit_logistic
 from bayes_gda.families.linear.logistic import LogisticTarget
-from bayes_gda.linalg import row_blocks, solve_triangular
+from bayes_gda.linalg import blas_threads, row_blocks, solve_triangular
 from bayes_gda.methods.ep.certificate import (
     EP,
     Changes,
@@ -25,7 +25,6 @@ from bayes_gda.methods.ep.certificate import (
     sketch_changes,
     third_cumulants,
 )
-from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import PredictionShift, Propagation
 

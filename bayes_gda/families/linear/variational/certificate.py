@@ -12,9 +12,8 @@ from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.families.linear.variational.beyond import SoftmaxBeyond
 from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
 from bayes_gda.families.linear.variational.sites import softmax_variational
-from bayes_gda.linalg import for_blocks
+from bayes_gda.linalg import blas_threads, for_blocks
 from bayes_gda.methods.ep.certificate import VARIATIONAL
-from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import PredictionShift, Propagation
 

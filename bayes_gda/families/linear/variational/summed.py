@@ -25,8 +25,8 @@ from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.families.linear.variational.beyond import SUMMED_ROWS, SoftmaxBeyond
 from bayes_gda.families.linear.variational.certificate import JUDGED, Survey, conclude, largest_change, survey
 from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
+from bayes_gda.linalg import blas_threads
 from bayes_gda.methods.ep.certificate import SKETCH_SEED, VARIATIONAL
-from bayes_gda.methods.ep.propagation import blas_threads
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import PredictionShift, Propagation
 
