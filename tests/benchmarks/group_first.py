@@ -88,9 +88,9 @@ ARRAYS = """
     start = time.perf_counter()
     target = LogisticTarget(np.column_stack([np.ones(len(X)), X]), y, Normal(scale=np.sqrt(10)))
     posterior = regression_laplace(target)
-    result = assess(target, posterior, mean=lindley_mean(posterior, target))
+    verdict = assess(target, posterior, mean=lindley_mean(posterior, target))
     seconds = time.perf_counter() - start
-    print(seconds, result.corrected_ess_fraction * len(result.draws), int("pymc" in sys.modules))
+    print(seconds, verdict.importance.corrected_ess_fraction * len(verdict.importance.draws), int("pymc" in sys.modules))
     """
 
 
