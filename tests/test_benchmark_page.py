@@ -2,8 +2,11 @@
 
 import json
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from textwrap import dedent
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 from benchmarks import editions
 from benchmarks.findings import findings, summary, tally
+from benchmarks.group_first import ARRAYS
 from benchmarks.page import amount, render, write_page
 from benchmarks.record import NUMBERS, Row, Session, Target, compared, merge, read
 from benchmarks.rows import gaussian_rows, power
@@ -287,3 +291,10 @@ def test_the_page_still_measures_what_the_first_edition_did():
     for name, edition in first.items():
         rows = {editions.key(row) for row in kept[name]["rows"]}
         assert len(rows & edition["ratios"].keys()) > 0.9 * len(edition["ratios"])
+
+
+def test_the_timed_way_from_arrays_to_a_corrected_posterior_exists_and_needs_no_pymc():
+    done = subprocess.run([sys.executable, "-c", dedent(ARRAYS)], check=True, capture_output=True, text=True)
+    _, effective, imported = map(float, done.stdout.split())
+    assert effective > 3000
+    assert not imported

@@ -88,9 +88,9 @@ ARRAYS = """
     start = time.perf_counter()
     target = LogisticTarget(np.column_stack([np.ones(len(X)), X]), y, Normal(scale=np.sqrt(10)))
     posterior = regression_laplace(target)
-    verdict = assess(target, posterior, mean=lindley_mean(posterior, target))
+    weighted = assess(target, posterior, mean=lindley_mean(posterior, target)).importance
     seconds = time.perf_counter() - start
-    print(seconds, verdict.importance.corrected_ess_fraction * len(verdict.importance.draws), int("pymc" in sys.modules))
+    print(seconds, weighted.corrected_ess_fraction * len(weighted.draws), int("pymc" in sys.modules))
     """
 
 
