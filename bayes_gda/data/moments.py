@@ -139,6 +139,8 @@ class Moments:
 
         with blas_threads(d):
             pieces = [cls(*running) for running in in_threads(sums, parts(n, d))]
+        if len(pieces) == 1:
+            return pieces[0]
         with np.errstate(over="ignore", invalid="ignore"):
             return reduce(add, pieces, cls.empty(K, d))
 

@@ -90,8 +90,9 @@ def check_targets(y: Any) -> None:
     """Raise unless y can be classes; a doubt of scikit-learn's, as of 200 classes in 300 rows, is said by us."""
     if isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biu":
         y = y[:WHOLE_LABELS]  # whole numbers may always be classes, and so many show whether these are too many
-    with _DOUBTS:
-        check_classification_targets(y)
+    else:
+        with _DOUBTS:
+            check_classification_targets(y)
     n, K = len(y), len(np.unique(y))
     if 20 < n < 2 * K:
         warn_user(f"`y` has {K} classes in {n} rows; a number that is to be predicted needs a regression instead.")

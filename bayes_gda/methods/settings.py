@@ -1,6 +1,8 @@
 """How to compute: what every fit is asked for."""
 
+import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -72,6 +74,16 @@ class Settings:
 
 def seed_of(random_state: Any) -> int:
     """Return the seed behind all draws of a fit, from a user's seed or RandomState; None is new each time."""
+    if random_state is None:
+        return secrets.randbelow(2**31 - 1)
+    if type(random_state) is int:
+        return _seed_of_number(random_state)
     if not isinstance(random_state, np.random.RandomState):
         random_state = np.random.RandomState(random_state)
     return int(random_state.randint(2**31 - 1))
+
+
+@lru_cache
+def _seed_of_number(random_state: int) -> int:
+    # A RandomState takes 60 µs to set up, a fifteenth of a small fit.
+    return int(np.random.RandomState(random_state).randint(2**31 - 1))

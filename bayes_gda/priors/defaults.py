@@ -78,6 +78,8 @@ def pooled_covariance(moments: Moments) -> Floats:
 def varied(moments: Moments) -> Moments:
     """The same moments with variances within classes that can set a scale: the rule for the rest stays in one place."""
     variance, flat = _variances(moments)
+    if not flat.any():
+        return moments
     extra = np.diag(np.where(flat, variance * degrees_of_freedom(moments) / moments.n, 0.0))
     return replace(moments, scatter=moments.scatter + moments.count[:, None, None] * extra)
 

@@ -42,6 +42,8 @@ def as_frame(X: Any) -> pd.DataFrame | None:
 
 def as_values(y: Any) -> Any:
     """Return a column of any library as an array of NumPy's own types, text as objects; anything else as it is."""
+    if type(y) is np.ndarray:
+        return y
     import narwhals as nw
     import pandas as pd
 
