@@ -5,7 +5,7 @@ import pytest
 from proof.split_hmc import sample_truth
 from scipy.special import softmax
 
-from bayes_gda import BayesianLogisticRegression
+from bayes_gda import BayesianLogisticRegression, linalg
 from bayes_gda.data.examples import load_example
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import SoftmaxPredictor
@@ -63,6 +63,20 @@ def test_points_have_the_moments_of_the_normal_in_any_dimension():
         z = normal_points(dimension, 32)
         np.testing.assert_allclose(z @ z.T / z.shape[1], np.eye(dimension), atol=1e-9)
         np.testing.assert_allclose(z.sum(axis=1), 0, atol=1e-9)
+
+
+def test_what_is_left_out_does_not_depend_on_the_blocks(monkeypatch):
+    target = simulated(60, 2, 4)
+    laplace = regression_laplace(target)
+
+    def judged():
+        seen = survey(laplace, laplace, target, target.Phi)
+        return seen.link, *SoftmaxBeyond.of(laplace, target, seen.size).changes(target.Phi[:3])
+
+    whole = judged()
+    monkeypatch.setattr(linalg, "WIDE_ELEMENTS", 2000)
+    for some, all_at_once in zip(judged(), whole, strict=True):
+        np.testing.assert_allclose(some, all_at_once, rtol=1e-6, atol=1e-12)
 
 
 def quadrature(target, rows):
