@@ -56,7 +56,7 @@ NAMED = (
     Named("bayes_gda/methods/nuts/sampling.py", "OVERDISPERSION = 1.5", "OVERDISPERSION = 0.0", _NUTS),
     Named(
         "bayes_gda/methods/nuts/sampling.py",
-        "QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))",
+        "QuadPotentialFull(shape) if n <= DENSE_LIMIT else QuadPotentialDiag(np.diag(shape))",
         "QuadPotentialFull(np.eye(n))",
         _NUTS,
     ),
