@@ -16,6 +16,7 @@ from bayes_gda import memory, read_table
 from bayes_gda.errors import DataError, InferenceWarning, SizeError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianQDA, BayesianRDA
 from bayes_gda.families.gaussian.exact import NIWPosterior
+from bayes_gda.families.linear import mode
 from bayes_gda.families.linear.mode import check_effort
 from bayes_gda.memory import announce_work, require_memory
 from bayes_gda.prediction import fitted, uncertainty
@@ -52,8 +53,20 @@ def test_wide_regressions_say_that_they_take_long():
         check_effort(1797, 650, 10)  # digits
     with pytest.warns(InferenceWarning, match="A regression of 5001 weights given 100 rows is expected to take about"):
         check_effort(100, 5001, 1)
-    with pytest.warns(InferenceWarning, match="A regression of 1200 weights given 1000 rows is expected to take about"):
+    with pytest.warns(InferenceWarning, match=r"1200 weights given 1000 rows is expected to take about 7 minutes"):
         check_effort(1000, 1200, 200)
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights", "classes", "seconds"),
+    [(1000, 60, 10, 0.4), (1000, 300, 50, 12), (300, 1200, 200, 117), (10**5, 60, 10, 1), (200, 1001, 1, 1.5)],
+)
+def test_announced_times_are_near_measured_ones(rows, weights, classes, seconds, monkeypatch):
+    """Processor time of a fit with its verdict on one core, 5 columns in several classes, 1000 in two."""
+    said = []
+    monkeypatch.setattr(mode, "announce_work", lambda operations, *_: said.append(operations / memory.OPERATIONS))
+    check_effort(rows, weights, classes)
+    assert 0.7 < said[0] / seconds < 5
 
 
 def test_very_wide_regressions_are_refused(two_gigabytes):
