@@ -46,7 +46,12 @@ NAMED = (
         "smooth(log_p - log_q[-1])",
         _TRUST,
     ),
-    Named("bayes_gda/methods/importance/proposal.py", "INFLATION = 1.1", "INFLATION = 1.0", _TRUST),
+    Named(
+        "bayes_gda/methods/importance/proposal.py",
+        "INFLATION = 1.1",
+        "INFLATION = 1.0",
+        ("tests/methods/importance/test_without.py",),
+    ),
     Named(
         "bayes_gda/evaluation/distances.py",
         "np.random.default_rng(random_seed).permuted(label[:, 1:], axis=0)",
