@@ -69,6 +69,14 @@ def wide_blocks(n: int, width: int) -> Iterator[slice]:
     return (slice(i, min(i + step, n)) for i in range(0, n, step))
 
 
+def moment_width(m: int, K: int) -> int:
+    """Return how many numbers a row of m counts as in a block where covariances (K, K) are made of it.
+
+    With many classes these leave the cache whatever the blocks are; all threads together must keep to WIDE_ELEMENTS.
+    """
+    return max(m, PARTS * K * K * BLOCK_ELEMENTS // WIDE_ELEMENTS)
+
+
 def parts(n: int, width: int) -> list[slice]:
     """Cut n rows of `width` numbers into PARTS for the threads, or leave them whole if they are few."""
     step = max(n, 1) if n * width * max(width, LEAST_COLUMNS) < SHARED_PASS else -(-n // PARTS)

@@ -1,8 +1,11 @@
 """The few helpers that all stations share: what they cut and solve is whole and right."""
 
+import threading
+
 import numpy as np
 import pytest
 import scipy.linalg
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bayes_gda import linalg
 
@@ -70,3 +73,25 @@ def test_columns_that_are_sums_of_others_are_found_with_their_coefficients(seed)
     assert linalg.dependent_columns(rng.normal(size=(80, 60)), tolerance=1e-9) == {}
     near = np.column_stack([A, A[:, 0] + 1e-3 * size[0] * rng.normal(size=80)])
     assert linalg.dependent_columns(near, tolerance=1e-9) == {}
+
+
+def test_the_limit_is_given_back_whoever_has_limited_blas_meanwhile():
+    """threadpoolctl lets only the last thread that set a limit set another: ours would stay in force for good."""
+    inside, leave = threading.Event(), threading.Event()
+
+    def limit_as_well():
+        with threadpool_limits(1, user_api="blas"):
+            inside.set()
+            leave.wait(20)
+
+    def counts():
+        return {line["num_threads"] for line in threadpool_info() if line["user_api"] == "blas"}
+
+    with threadpool_limits(2, user_api="blas"):
+        other = threading.Thread(target=limit_as_well)
+        with linalg.one_blas_thread():
+            other.start()
+            assert inside.wait(20)
+        assert counts() == {2}
+        leave.set()
+        other.join()

@@ -211,6 +211,8 @@ def _parameter_table(
 
     def gradient(x: Floats, pair: list[PowerWeights]) -> float:
         low, high = (np.exp(p.log_weights).reshape(x.shape) for p in pair)
+        # The distance has no unit, but ArviZ's integrals would underflow in one that is far too large.
+        x = np.ldexp(x, -int(np.frexp(np.abs(x).max())[1]))
         return float(arviz.power_scale_sense(x, low, high, pair[0].alpha, pair[1].alpha))
 
     lines = {label: [gradient(x, scaled[name]) for name in COMPONENTS] for label, x in draws.items()}

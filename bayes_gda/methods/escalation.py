@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # How many times as long a run may become, and the numbers that its draws may hold (320 MB).
 LONGEST, MOST_NUMBERS = 10, 40_000_000
 # Gradients of a draw, about; and what an operation takes in them, in those of matrix products: split HMC has a matrix
-# of chains, NUTS one vector.
-GRADIENTS, OF_HMC, OF_NUTS = 10.0, 2.0, 10.0
+# of chains, NUTS one vector. An exponential and what goes with it, one for each row and class, takes so many.
+GRADIENTS, OF_HMC, OF_NUTS, OF_EXPONENTIALS = 10.0, 2.0, 10.0, 100.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +83,10 @@ def sample_posterior(
 
 
 def _run(family: "Family", settings: Settings, start: GaussianPosterior | None) -> Sampled:
-    gradient = 4.0 * family.cost_rows * family.parameters * (OF_HMC if settings.sampler == "hmc" else OF_NUTS)
+    # Products of rows and parameters; exponentials; coordinates whitened, or multiplied by a mass matrix.
+    gradient = 4.0 * family.cost_rows * family.parameters + 4.0 * family.parameters**2
+    gradient *= OF_HMC if settings.sampler == "hmc" else OF_NUTS
+    gradient += OF_EXPONENTIALS * family.cost_rows * family.data.K
     announce_work(
         gradient * GRADIENTS * settings.draws * settings.chains,
         f"Sampling {family.parameters} parameters given {family.cost_rows} rows",

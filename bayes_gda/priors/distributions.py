@@ -12,9 +12,10 @@ and for the weights of logistic and softmax regression
     HierarchicalScale  τ ~ N⁺(0, scale²),  w_j | τ ~ N(0, τ²) for the slopes
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Self
 
 import numpy as np
@@ -43,14 +44,22 @@ DEFAULT_FREEDOM = 2.0
 Seed = int | np.random.Generator | None
 
 
-@contextmanager
-def within_floats() -> Iterator[None]:
-    """Say in our own words that draws overflow, or that a variance among them underflows."""
-    try:
-        with np.errstate(over="raise", divide="raise", invalid="raise"):
-            yield
-    except (FloatingPointError, np.linalg.LinAlgError):
-        raise PriorError("Draws of this prior leave the range of floats. Give scales nearer to 1.") from None
+def within_floats[**P](draw: Callable[P, dict[str, Floats]]) -> Callable[P, dict[str, Floats]]:
+    """Let a method that draws say in our own words that draws overflow, or that a variance among them underflows.
+
+    BLAS and LAPACK return inf and nan without a word, so that the draws themselves are looked at.
+    """
+
+    @wraps(draw)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> dict[str, Floats]:
+        draws: dict[str, Floats] = {}
+        with suppress(FloatingPointError, np.linalg.LinAlgError), np.errstate(all="raise", under="ignore"):
+            draws = draw(*args, **kwargs)
+        if not draws or not all(np.isfinite(values).all() for values in draws.values()):
+            raise PriorError("Draws of this prior leave the range of floats. Give scales nearer to 1.")
+        return draws
+
+    return checked
 
 
 def _is_zero(value: object) -> bool:
@@ -139,7 +148,7 @@ class NIW:
         """Whether the density can be normalised: it cannot for `jeffreys`."""
         return self.kappa != 0
 
-    @within_floats()
+    @within_floats
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` (size, d) and `Sigma` (size, d, d)."""
         _check_proper(self)
@@ -196,7 +205,7 @@ class NIG:
         """Whether the density can be normalised: it cannot for `jeffreys`."""
         return bool((self.kappa != 0).all())
 
-    @within_floats()
+    @within_floats
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` and `sigma2`, both (size, d)."""
         _check_proper(self)
@@ -228,7 +237,7 @@ class Dirichlet:
         """Return α as a vector of length K."""
         return frozen(vector("alpha", self.alpha, K))
 
-    @within_floats()
+    @within_floats
     def draw(self, size: int, K: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `pi` (size, K)."""
         return {"pi": np.random.default_rng(random_seed).dirichlet(self.vector(K), size=size)}
@@ -312,7 +321,7 @@ class Normal:
         scale = self.scale_vector(m)
         return float(np.sum(np.log(scale[np.isfinite(scale)]) + 0.5 * np.log(2 * np.pi)))
 
-    @within_floats()
+    @within_floats
     def draw(self, size: int, m: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `w` (size, m)."""
         if not self.is_proper:
@@ -347,7 +356,7 @@ class HierarchicalScale:
             intercept_scale=positive_number("intercept_scale", self.intercept_scale),
         )
 
-    @within_floats()
+    @within_floats
     def draw(self, size: int, m: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `tau` (size,) and `w` (size, m), the intercept first."""
         rng = np.random.default_rng(random_seed)

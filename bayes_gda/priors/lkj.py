@@ -75,7 +75,7 @@ class LKJ:
         beta = self.eta + (d - 1 - k) / 2
         return float(-np.sum((d - k) * ((2 * beta - 1) * np.log(2) + betaln(beta, beta))))
 
-    @within_floats()
+    @within_floats
     def draw(self, size: int, *, random_seed: Seed = None) -> dict[str, Floats]:
         """Draw `mu` (size, d) and `Sigma` (size, d, d).
 

@@ -3,6 +3,7 @@
 import builtins
 import os
 import signal
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from command_line import run, run_json
 
 from bayes_gda.data.large.batches import open_batches
 from bayes_gda.data.large.cluster import ClusterBatches, connect, open_cluster
-from bayes_gda.errors import ClusterError, DataError, MissingDependencyError
+from bayes_gda.errors import ClusterError, DataError, InferenceWarning, MissingDependencyError
 from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
 
 dask = pytest.importorskip("dask")
@@ -146,6 +147,27 @@ def test_a_worker_that_is_killed_in_the_middle_changes_nothing(folder, client):
     assert len(calls) > 20
     assert calls.count(900) == len(calls) / 7  # each partition once a pass, also those read twice
     assert min(before) not in client.run(os.getpid).values()
+
+
+@pytest.mark.slow
+def test_a_worker_samples_by_itself(client):
+    """Workers of Dask are daemonic: they may have no children, and failed with a raw AssertionError."""
+
+    def sampled():
+        import multiprocessing
+
+        from bayes_gda import load_example
+        from bayes_gda.estimators import BayesianLogisticRegression
+
+        pima = load_example("pima")
+        model = BayesianLogisticRegression(inference="mcmc", draws=20, chains=2, random_state=1).fit(pima.X, pima.y)
+        return multiprocessing.current_process().daemon, model.predict_proba(pima.X)
+
+    daemonic, there = client.submit(sampled).result(timeout=120)
+    assert daemonic
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InferenceWarning)
+        np.testing.assert_array_equal(there, sampled()[1])
 
 
 def test_gaps_and_what_is_wrong_with_a_table(tmp_path, client):

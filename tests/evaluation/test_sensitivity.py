@@ -163,6 +163,13 @@ def test_parameters_with_the_same_draws_are_counted_once():
     assert list(table.index) == ["theta", "Sigma[0, 0]", "Sigma[0, 1]", "Sigma[1, 1]"]
 
 
+def test_sensitivities_have_no_unit_not_even_the_least_number():
+    theta, *log_p = normal_mean(S=1000)
+    trees = [tree_of({"x": np.ldexp(np.round(9 * theta), p)}, *({"x": v} for v in log_p)) for p in (0, -1074)]
+    plain, other = (prior_sensitivity(tree).parameters[["prior", "likelihood"]] for tree in trees)
+    np.testing.assert_allclose(other, plain, rtol=1e-9)
+
+
 def test_gradients_hardly_depend_on_the_step():
     theta, log_prior, log_likelihood = normal_mean(scale=1.0, y=np.full(3, 2.0))
     tree = tree_of({"theta": theta}, {"theta": log_prior}, {"y": log_likelihood})

@@ -8,6 +8,8 @@ import pytest
 
 from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
 from bayes_gda.families.built import family_of
+from bayes_gda.families.linear.densities import HierarchicalDensity
+from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.registry import get_family
 from bayes_gda.methods.adapter import ModelDensity
 from bayes_gda.methods.density import Smoothed
@@ -213,3 +215,14 @@ def test_the_log_likelihood_of_all_rows_is_summed_some_draws_at_a_time(name):
     tracemalloc.stop()
     np.testing.assert_allclose(found[:5], truth, rtol=1e-10)
     assert peak < 120e6  # 400 × 1500 × 30 doubles alone are 144 MB
+
+
+def test_a_hierarchical_density_is_finite_where_the_data_are_all():
+    """A slope that the data determine to 1e-18 of its prior scale: 1 − r is then 0 as a number, and its log is not."""
+    rng = np.random.default_rng(0)
+    Phi = np.column_stack([np.ones(40), 1e9 * rng.standard_normal(40)])
+    target = LogisticTarget(Phi, rng.integers(0, 2, 40), Normal(scale=np.array(np.inf)))
+    density = HierarchicalDensity(target, HierarchicalScale())
+    value, gradient = density.values_and_gradients(np.array([[0.0, 0.1, -0.2]]))
+    assert np.isfinite(value).all()
+    assert np.isfinite(gradient).all()

@@ -145,6 +145,8 @@ def test_a_prior_is_told_what_is_wrong_with_one_argument():
         NIW(m=[0], kappa=1, Psi=1j, nu=5)
     with pytest.raises(PriorError, match="leave the range of floats"):
         LKJ(scale=[1e308], m=0, mean_scale=1).draw(1000, random_seed=0)
+    with pytest.raises(PriorError, match="leave the range of floats"):  # whose matrix products raise no flag
+        NIW(m=0, kappa=2, Psi=np.diag([1.0, 1e308]), nu=2).draw(3, random_seed=0)
 
 
 # ── Probabilities: scores, calibration, decisions, shift ────────────────────────────────────────────────────────────

@@ -46,7 +46,12 @@ NAMED = (
         "smooth(log_p - log_q[-1])",
         _TRUST,
     ),
-    Named("bayes_gda/methods/importance/proposal.py", "INFLATION = 1.1", "INFLATION = 1.0", _TRUST),
+    Named(
+        "bayes_gda/methods/importance/proposal.py",
+        "INFLATION = 1.1",
+        "INFLATION = 1.0",
+        ("tests/methods/importance/test_without.py",),
+    ),
     Named(
         "bayes_gda/evaluation/distances.py",
         "np.random.default_rng(random_seed).permuted(label[:, 1:], axis=0)",
@@ -56,7 +61,7 @@ NAMED = (
     Named("bayes_gda/methods/nuts/sampling.py", "OVERDISPERSION = 1.5", "OVERDISPERSION = 0.0", _NUTS),
     Named(
         "bayes_gda/methods/nuts/sampling.py",
-        "QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))",
+        "QuadPotentialFull(shape) if n <= DENSE_LIMIT else QuadPotentialDiag(np.diag(shape))",
         "QuadPotentialFull(np.eye(n))",
         _NUTS,
     ),

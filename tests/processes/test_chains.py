@@ -42,6 +42,13 @@ def test_a_thread_starts_new_processes(expected):
         assert_array_equal(pool.submit(sampled, cores=2).result()[0], expected[0])
 
 
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_other_systems_start_new_processes(platform, monkeypatch):
+    """macOS has fork, and libraries there whose threads do not survive it."""
+    monkeypatch.setattr("sys.platform", platform)
+    assert preferred_start() == "fresh"
+
+
 def _from_a_worker(_):
     return preferred_start(), sampled(cores=2)[0]
 

@@ -1,11 +1,14 @@
 """No chain outlives its parent, however that dies; and a signal that asks for an end leaves nothing half done."""
 
+import os
 import signal
 import subprocess
 import sys
 
 import pytest
 from running import children, end, is_alive, started, wait_until
+
+from bayes_gda.reporting import report
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 
@@ -94,3 +97,33 @@ def test_a_terminated_report_leaves_no_draft(tmp_path):
         process.terminate()
         assert process.wait(timeout=30) == 128 + signal.SIGTERM
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_processes_that_draw_figures_die_with_their_parent(number, tmp_path):
+    script = """
+        import sys, time
+        from pathlib import Path
+        from types import SimpleNamespace
+        from bayes_gda.reporting import report
+        from bayes_gda.reporting.page import figures
+
+        def draw():
+            while True:
+                time.sleep(0.01)
+
+        words = {"section": "", "title": "", "draw": draw}
+        figures.figures = lambda analysis: [SimpleNamespace(name=f"f{i}", **words) for i in range(8)]
+        print("ready", flush=True)
+        report._draw(None, {}, Path(sys.argv[1]))
+    """
+    with started(script, str(tmp_path / "figures")) as process:
+        assert process.stdout.readline() == "ready\n"
+        assert wait_until(lambda: len(children(process.pid)) == min(report.PARTS, os.cpu_count()))
+        drawing = children(process.pid)
+        try:
+            process.send_signal(number)
+            assert process.wait(timeout=30) == -number
+            assert wait_until(lambda: not any(map(is_alive, drawing))), "figures are drawn on without their parent"
+        finally:
+            end(drawing)

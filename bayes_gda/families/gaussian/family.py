@@ -23,6 +23,7 @@ from bayes_gda.families.gaussian.classifier import (
 )
 from bayes_gda.families.gaussian.continuum import Grid
 from bayes_gda.families.gaussian.discriminant import Gaussians
+from bayes_gda.families.gaussian.effort import check_effort
 from bayes_gda.families.gaussian.exact import (
     NIGPosterior,
     NIWPosterior,
@@ -32,7 +33,6 @@ from bayes_gda.families.gaussian.exact import (
 )
 from bayes_gda.families.gaussian.gaps import fitting
 from bayes_gda.families.gaussian.remarks import remark_on_binaries
-from bayes_gda.memory import announce_work, require_memory
 from bayes_gda.methods.density import Parts, Smoothed, ThirdOrder
 from bayes_gda.methods.ladder import EXACT, Exact
 from bayes_gda.methods.laplace import GaussianPosterior, laplace_approximation
@@ -88,14 +88,7 @@ class Gaussian(Family):
         """Join the model with rows, which may have gaps; None is the default prior."""
         alpha = Dirichlet().vector(data.K)
         if cls.covariance != "diagonal":
-            # Scatter of each class, prior, posterior, and the factors of these.
-            require_memory(
-                8.0 * data.d**2 * (2 * data.K + 6),
-                f"The covariances of {data.d} features in {data.K} classes",
-                (remedy := "Use fewer features or levels, the naive model, or logistic regression."),
-            )
-            products, factors = 2.0 * data.n * data.d**2, 6.0 * data.K * data.d**3
-            announce_work(products + factors, f"A fit of the covariances of {data.d} features", remedy)
+            check_effort(data.n, data.d, data.K)
         moments = Moments.of_whole_rows(data.X, data.y, data.K, sample_weight=data.weight)
         if moments is None:  # rows with gaps
             data = data.original or data  # only whole rows are pooled
@@ -381,7 +374,9 @@ class RDA(Family):
 
     def exact(self) -> Exact:
         """Return the average over the grid, whose charge for the estimated target is by Laplace's method."""
-        alpha = Dirichlet().vector(self.moments.K)
+        m, grid = self.moments, self.prior
+        check_effort(m.n, m.d, m.K, len(grid.pooling) * len(grid.diagonal))
+        alpha = Dirichlet().vector(m.K)
         model = AveragedClassifier(self.moments, alpha, pooled_covariance(self.moments), self.prior)
         reason = (
             "The average over the grid of models is exact; what their covariances are drawn towards is estimated from "

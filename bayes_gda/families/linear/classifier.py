@@ -19,7 +19,7 @@ from bayes_gda.families.linear.ep.sites import match
 from bayes_gda.families.linear.predictors import Activations, binary_activations, softmax_activations
 from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
 from bayes_gda.families.linear.variational.sites import leave_row_out
-from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, product, wide_blocks
+from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, moment_width, product, wide_blocks
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Link
 from bayes_gda.prediction.fitted import EntropySplit, FittedModel, check_source, choose_draws, in_batches
@@ -112,7 +112,7 @@ class RegressionClassifier(FittedModel):
         def write(rows: slice) -> None:
             out[rows] = log_link(*activations(self.features(X[rows])))
 
-        for_blocks(write, len(X), len(self.features.names))
+        for_blocks(write, len(X), self._width)
 
     def _of_draws(self, Phi: Floats) -> Floats:
         assert self.draws is not None
@@ -136,6 +136,11 @@ class RegressionClassifier(FittedModel):
 
         for_blocks(average, len(Phi), AVERAGED_WIDTH)
         return out
+
+    @property
+    def _width(self) -> int:
+        """Numbers that a row counts as in a block."""
+        return moment_width(len(self.features.names), 1 if self.binary else self.K)
 
     def activations(self, posterior: GaussianPosterior) -> Activations:
         """Return the function from rows of a design matrix to the moments of their activations."""
@@ -197,7 +202,7 @@ class RegressionClassifier(FittedModel):
         def write(rows: slice) -> None:
             out[:, rows] = certificate.errors(self.features(X[rows]))
 
-        for_blocks(write, len(X), len(self.features.names))
+        for_blocks(write, len(X), self._width)
         return RowErrors(out[int(self.cavities)], *out)
 
     def link_errors(self, X: Floats) -> Floats:
@@ -236,7 +241,9 @@ class RegressionClassifier(FittedModel):
             left[rows] = links.log_expected_sigmoids(mu - v_c * site.slope, v_c)
             full[rows] = links.log_expected_sigmoids(mu, v)
 
-        for_blocks(write if self.binary else write_softmax, len(X), len(self.features.names) * (self.K - 1))
+        for_blocks(
+            write if self.binary else write_softmax, len(X), max(self._width, len(self.features.names) * (self.K - 1))
+        )
         return left, full
 
     def closed_interval(self, X: Floats, prob: float) -> Floats | None:

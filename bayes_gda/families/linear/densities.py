@@ -105,12 +105,13 @@ class HierarchicalDensity(Density):
         constant = 0.5 * np.log(2 / np.pi) - np.log(prior.scale) - 0.5 * LOG_2PI * target.dim
         return slope, at.estimate.ravel(), log_information, float(constant)
 
-    def _scales(self, t: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return s, r and σ (…, dim − 1) at log τ (…, 1)."""
+    def _scales(self, t: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return s, r, σ and log(1 − r) (…, dim − 1) at log τ (…, 1), the last also where r is near 1."""
         slope, _, log_information, _ = self._fixed
         log_s = slope * t + (1 - slope) * np.log(self.prior.intercept_scale)
         odds = log_information + 2 * log_s  # of r
-        return np.exp(log_s), expit(odds), np.exp(log_s + 0.5 * log_expit(-odds))
+        rest = log_expit(-odds)
+        return np.exp(log_s), expit(odds), np.exp(log_s + 0.5 * rest), rest
 
     @cached_property
     def start(self) -> Floats:
@@ -125,20 +126,20 @@ class HierarchicalDensity(Density):
         slopes = w[slope == 1]
         tau = np.sqrt(np.mean(slopes**2)) if slopes.size else self.prior.scale
         t = np.log(np.clip(tau, 1e-3 * self.prior.scale, self.prior.scale))
-        _, r, sigma = self._scales(t)
+        _, r, sigma, _ = self._scales(t)
         return np.concatenate([[t], (w - r * estimate) / sigma])
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         """Return log p (…) and its gradient (…, dim)."""
         t, z = W[..., :1], W[..., 1:]
         slope, estimate, _, constant = self._fixed
-        s, r, sigma = self._scales(t)
+        s, r, sigma, rest = self._scales(t)
         w = r * estimate + sigma * z
         likelihood, g = self._likelihood(w)
         g = g - w / s**2
         squares, hyper = (w / s) ** 2, np.exp(2 * t[..., 0]) * self.prior.scale**-2.0
-        value = likelihood + constant + t[..., 0] - 0.5 * (hyper + squares.sum(axis=-1) - np.log1p(-r).sum(axis=-1))
-        rise = g * (1 - r) * (2 * r * estimate + sigma * z) + squares - r
+        value = likelihood + constant + t[..., 0] - 0.5 * (hyper + squares.sum(axis=-1) - rest.sum(axis=-1))
+        rise = g * np.exp(rest) * (2 * r * estimate + sigma * z) + squares - r
         return value, np.concatenate([(1 - hyper + rise @ slope)[..., None], sigma * g], axis=-1)
 
     def _likelihood(self, w: Floats) -> tuple[Floats | float, Floats]:
@@ -147,7 +148,7 @@ class HierarchicalDensity(Density):
 
     def variables(self, W: Floats) -> dict[str, Floats]:
         """Return `tau` (S,), `z` in the shape of the weights, and the weights."""
-        _, r, sigma = self._scales(W[:, :1])
+        _, r, sigma, _ = self._scales(W[:, :1])
         z = named_weights(self.target, W[:, 1:])
         w = named_weights(self.target, r * self._fixed[1] + sigma * W[:, 1:])
         return {"tau": np.exp(W[:, 0]), "z": z.get("w_free", z["w"])} | w
@@ -156,7 +157,7 @@ class HierarchicalDensity(Density):
         """Return (log τ, z) (S, dim) of draws of `tau` and `w`."""
         t = np.log(variables["tau"])[:, None]
         w = variables["w"][:, : self.target.shape[0]] if isinstance(self.target, SoftmaxTarget) else variables["w"]
-        _, r, sigma = self._scales(t)
+        _, r, sigma, _ = self._scales(t)
         return np.hstack([t, (w.reshape(len(t), -1) - r * self._fixed[1]) / sigma])
 
     def log_prior(self, variables: Mapping[str, Floats]) -> dict[str, Floats]:

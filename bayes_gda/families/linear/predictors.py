@@ -14,7 +14,15 @@ import numpy as np
 
 from bayes_gda.checks import Floats
 from bayes_gda.families.linear import links, softmax_links
-from bayes_gda.linalg import AVERAGED_WIDTH, draw_blocks, for_blocks, linear_and_quadratic, product, solve_triangular
+from bayes_gda.linalg import (
+    AVERAGED_WIDTH,
+    draw_blocks,
+    for_blocks,
+    linear_and_quadratic,
+    moment_width,
+    product,
+    solve_triangular,
+)
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.settings import Link
 
@@ -176,7 +184,7 @@ class SoftmaxPredictor:
         def write(rows: slice) -> None:
             P[rows] = function(*activations(self.Phi[rows]))
 
-        for_blocks(write, *self.Phi.shape)
+        for_blocks(write, len(self.Phi), moment_width(self.Phi.shape[1], self.K))
         return P
 
     def averaged(self, draws: Floats, weight: Floats) -> tuple[Floats, Floats]:

@@ -58,7 +58,11 @@ class _State(NamedTuple):
         g = root.T @ (sums.gradient + prior.gradient(mean))
         bound = sums.log_ratio - 0.5 * float(values.sum()) + float(prior.log_density(mean))
         bound += 0.5 * len(mean) * (1 + np.log(2 * np.pi)) + float(np.linalg.slogdet(root)[1])
-        return cls(mean, root, values, vectors, vectors @ ((vectors.T @ g) / values), bound)
+        with np.errstate(over="ignore", invalid="ignore"):
+            step = vectors @ ((vectors.T @ g) / values)
+        if not np.isfinite(step).all():  # a precision that rounding has left nothing of
+            raise ConvergenceError("The Gaussian variational approximation left the range of floats. Use MCMC.")
+        return cls(mean, root, values, vectors, step, bound)
 
     @property
     def length(self) -> float:

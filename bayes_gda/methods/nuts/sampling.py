@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pymc as pm
 import pytensor
-from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt, QuadPotentialFull
+from pymc.step_methods.hmc.quadpotential import QuadPotentialDiag, QuadPotentialDiagAdapt, QuadPotentialFull
 
 from bayes_gda._version import __version__
 from bayes_gda.checks import Floats
@@ -260,4 +260,4 @@ def _potential(center: Floats, shape: Floats | None) -> Any:
     n = len(center)
     if shape is None:
         return QuadPotentialDiagAdapt(n, center, np.ones(n), 10)
-    return QuadPotentialFull(shape if n <= DENSE_LIMIT else np.diag(np.diag(shape)))
+    return QuadPotentialFull(shape) if n <= DENSE_LIMIT else QuadPotentialDiag(np.diag(shape))

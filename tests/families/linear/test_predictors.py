@@ -1,9 +1,12 @@
 """Moments of activations against their definition."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
-from bayes_gda.families.linear.predictors import softmax_activations
+from bayes_gda import linalg
+from bayes_gda.families.linear.predictors import SoftmaxPredictor, softmax_activations
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 
 
@@ -36,3 +39,32 @@ def test_weights_that_nothing_tells_apart_have_no_variance_of_their_difference()
     np.testing.assert_array_equal(mean, 0)
     np.testing.assert_allclose(cov, 0, atol=1e-2)
     assert (np.einsum("nkk->nk", cov) >= 0).all()
+
+
+@pytest.mark.parametrize("link", ["exact", "probit"])
+def test_probabilities_do_not_depend_on_the_blocks(link, monkeypatch):
+    posterior, Phi, K = many_classes(n=40, K=5)
+    whole = SoftmaxPredictor(Phi, K).gaussian(posterior, link)
+    monkeypatch.setattr(linalg, "WIDE_ELEMENTS", 1000)
+    assert linalg.moment_width(Phi.shape[1], K) > linalg.BLOCK_ELEMENTS / len(Phi)
+    np.testing.assert_allclose(SoftmaxPredictor(Phi, K).gaussian(posterior, link), whole, rtol=1e-9)
+
+
+def test_covariances_of_many_classes_are_not_all_in_memory():
+    """1000 rows of 100 classes have covariances of 80 MB, and the link several numbers for each of them."""
+    posterior, Phi, K = many_classes(n=1000, K=100)
+    tracemalloc.start()
+    try:
+        P = SoftmaxPredictor(Phi, K).gaussian(posterior, "probit")
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    assert most < 2e8
+
+
+def many_classes(n, K, m=3):
+    rng = np.random.default_rng(0)
+    L = np.linalg.cholesky(np.eye(K * m) + 0.1)
+    posterior = GaussianPosterior(rng.normal(size=K * m), L, 0.0, NewtonInfo(True, 1, 0.0))
+    return posterior, rng.normal(size=(n, m)), K

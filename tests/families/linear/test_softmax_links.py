@@ -89,3 +89,45 @@ def test_softmax_entropy_split():
 def test_a_covariance_that_is_none_is_an_error():
     with pytest.raises(DataError, match="positive semi-definite"):
         softmax_links.sobol(np.zeros((1, 2)), np.array([[[1.0, 2.0], [2.0, 1.0]]]))
+
+
+# ── The cheapest rule that is good enough ───────────────────────────────────────────────────────────────────────────
+
+
+def of_width(K, width, rows=40):
+    """Activations whose largest variance of a difference to the last one is `width` in every row."""
+    mean, cov = logits(rows, K, 1)
+    variance = np.diagonal(cov, axis1=1, axis2=2)
+    differences = variance + variance[:, -1:] - 2 * cov[:, :, -1]
+    return mean, cov * (width / differences.max(axis=1))[:, None, None]
+
+
+@pytest.mark.parametrize("width", [0.2, 0.5, 1.1, 2.3, 4.9])
+def test_three_classes_by_products_of_hermite_rules(width):
+    mean, cov = of_width(3, width)
+    truth = softmax_links.sobol(mean, cov, points=2**15)
+    np.testing.assert_allclose(softmax_links.expected_softmax(mean, cov), truth, atol=3e-4)
+    np.testing.assert_allclose(softmax_links.expected_softmax(mean + np.array([0, 0, 40]), cov)[:, 2], 1, atol=1e-9)
+
+
+@pytest.mark.parametrize(("width", "error"), [(0.03, 3e-6), (0.12, 5e-5), (0.24, 3e-4)])
+@pytest.mark.parametrize("K", [4, 7])
+def test_more_classes_by_an_expansion(K, width, error):
+    """Of second order: its error is far less than what the first order leaves, and that less than the change itself."""
+    mean, cov = of_width(K, width)
+    truth = softmax_links.sobol(mean, cov, points=2**15)
+    found = softmax_links.expected_softmax(mean, cov)
+    np.testing.assert_allclose(found, truth, atol=error)
+    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-4)
+    first = softmax_links.expected_softmax(mean, cov, first_order=width * 1.01)
+    plain = softmax_links.sobol(mean, 0 * cov)
+    errors = [np.abs(p - truth).max() for p in (found, first, plain)]
+    assert errors[0] < errors[1] / 5
+    assert errors[1] < errors[2] / 5
+
+
+@pytest.mark.parametrize(("K", "width", "error"), [(3, 8.0, 2e-3), (5, 0.8, 6e-4), (5, 3.0, 1e-3), (5, 9.0, 2e-3)])
+def test_wide_activations_by_sobol_points(K, width, error):
+    mean, cov = of_width(K, width)
+    truth = softmax_links.sobol(mean, cov, points=2**16)
+    np.testing.assert_allclose(softmax_links.expected_softmax(mean, cov), truth, atol=error)

@@ -3,8 +3,10 @@
 import arviz_stats as azs
 import numpy as np
 import pymc as pm
+from pymc.step_methods.hmc.quadpotential import QuadPotentialDiag
 
 from bayes_gda import sample
+from bayes_gda.methods.nuts import sampling
 from bayes_gda.methods.nuts.sampling import KNOWN_TUNE, _potential, _starts
 
 SD = np.array([0.01, 1.0, 100.0])
@@ -35,6 +37,20 @@ def test_the_kinetic_energy_has_the_shape_of_the_posterior():
     """velocity = M⁻¹p, and M⁻¹ is the covariance."""
     momentum = np.array([1.0, -2.0, 0.5])
     np.testing.assert_allclose(_potential(np.zeros(3), COVARIANCE).velocity(momentum), COVARIANCE @ momentum)
+
+
+def test_the_kinetic_energy_of_very_many_coordinates_is_diagonal(monkeypatch):
+    """A step then costs as many products as there are coordinates, not their square."""
+    monkeypatch.setattr(sampling, "DENSE_LIMIT", 2)
+    potential, momentum = _potential(np.zeros(3), COVARIANCE), np.array([1.0, -2.0, 0.5])
+    assert isinstance(potential, QuadPotentialDiag)
+    np.testing.assert_allclose(potential.velocity(momentum), SD**2 * momentum)
+    draws = np.array([potential.random() for _ in range(4000)])
+    np.testing.assert_allclose(draws.std(axis=0) * SD, 1, rtol=0.05)
+    with pm.Model() as model:
+        pm.MvNormal("x", np.zeros(3), cov=COVARIANCE)
+    tree = sample(model, draws=300, chains=2, cores=1, random_seed=1, progress=False)
+    np.testing.assert_allclose(tree["posterior"]["x"].std(("chain", "draw")), SD, rtol=0.25)
 
 
 def test_effective_draws_a_gradient_of_a_correlated_posterior():

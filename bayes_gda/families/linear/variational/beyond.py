@@ -109,15 +109,26 @@ class SoftmaxBeyond:
     @cached_property
     def _groups(self) -> list[_Group]:
         Phi, c = self.Phi, self.counts
-        mean, cov = softmax_activations(self.posterior, self.K, reference_class=self.reference)(Phi)
-        wide = np.einsum("nkk->nk", cov).max(axis=1) > WIDE
+        activations = softmax_activations(self.posterior, self.K, reference_class=self.reference)
+        mean, wide = np.empty((len(Phi), self.K)), np.empty(len(Phi), dtype=bool)
+        for rows in self._moment_blocks(len(Phi)):
+            mean[rows], cov = activations(Phi[rows])
+            wide[rows] = np.einsum("nkk->nk", cov).max(axis=1) > WIDE
         groups = []
         if not wide.all():
-            P = softmax_in_place(mean[~wide][:, :, None].copy()).swapaxes(1, 2)
+            P = softmax_in_place(mean[~wide][:, :, None]).swapaxes(1, 2)
             groups.append(_Group(Phi[~wide], P, c[~wide]))
         if wide.any():
-            groups.append(_Group(Phi[wide], _point_probabilities(mean[wide], cov[wide]), c[wide]))
+            z = _points(int(wide.sum()), self.K - 1)
+            some, P = Phi[wide], np.empty((len(z), 2 * z.shape[2], self.K))
+            for rows in self._moment_blocks(len(z)):
+                P[rows] = _point_probabilities(*activations(some[rows]), z[rows])
+            groups.append(_Group(some, P, c[wide]))
         return groups
+
+    def _moment_blocks(self, n: int) -> Iterator[slice]:
+        """Blocks of rows with the covariances (K, K) of their activations, a handful of which are alive at a time."""
+        return wide_blocks(n, 8 * self.K**2)
 
     def _blocks(self, width: int) -> Iterator[_Group]:
         for group in self._groups:
@@ -239,13 +250,14 @@ def draw_in_proportion(sizes: Floats, most: int) -> tuple[NDArray[np.intp], Floa
     return chosen, 1 / chance[chosen]
 
 
-def _point_probabilities(mean: Floats, cov: Floats) -> Floats:
-    """Softmax (b, Q, K) at points of Gaussian activations, half mirror images, other ones for each row."""
-    B, _ = contrast_root(cov)
-    b, _, D = B.shape
+def _points(b: int, D: int) -> Floats:
+    """Return standard normal points (b, D, Q/2), others for each of b rows; their mirror images count as well."""
     half = int(np.clip(POINTS // (2 * b), 1, MOST // 2))
     stock = normal_points(D, SPREAD)
-    z = stock[:, np.random.default_rng(SKETCH_SEED).integers(0, stock.shape[1], (b, half))].transpose(1, 0, 2)
-    a = B @ z
-    P = softmax_in_place(mean[:, :, None] + np.concatenate([a, -a], axis=2))
-    return np.ascontiguousarray(P.swapaxes(1, 2))
+    return stock[:, np.random.default_rng(SKETCH_SEED).integers(0, stock.shape[1], (b, half))].transpose(1, 0, 2)
+
+
+def _point_probabilities(mean: Floats, cov: Floats, z: Floats) -> Floats:
+    """Return softmax (b, Q, K) of Gaussian activations at points z (b, D, Q/2) and their mirror images."""
+    a = contrast_root(cov)[0] @ z
+    return softmax_in_place(mean[:, :, None] + np.concatenate([a, -a], axis=2)).swapaxes(1, 2)

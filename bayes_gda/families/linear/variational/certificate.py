@@ -12,7 +12,7 @@ from bayes_gda.families.linear.softmax import SoftmaxTarget
 from bayes_gda.families.linear.variational.beyond import SoftmaxBeyond
 from bayes_gda.families.linear.variational.row_certificate import SoftmaxRowCertificate
 from bayes_gda.families.linear.variational.sites import softmax_variational
-from bayes_gda.linalg import blas_threads, for_blocks
+from bayes_gda.linalg import blas_threads, for_blocks, moment_width
 from bayes_gda.methods.ep.certificate import VARIATIONAL
 from bayes_gda.methods.laplace import GaussianPosterior
 from bayes_gda.methods.verdict import PredictionShift, Propagation
@@ -73,8 +73,13 @@ def survey(laplace: GaussianPosterior, better: GaussianPosterior, target: Softma
 
     for_blocks(write, len(Phi), max(Phi.shape[1] * 2, BLOCK_WIDTH * K * K))
     sample = np.ascontiguousarray(Phi[np.linspace(0, len(Phi) - 1, min(len(Phi), LINKED)).astype(int)])
-    moments = both[0](sample)
-    link = np.abs(softmax_links.mean_field(*moments) - softmax_links.expected_softmax(*moments)).max(axis=1)
+    link = np.empty(len(sample))
+
+    def compare(rows: slice) -> None:
+        moments = both[0](sample[rows])
+        link[rows] = np.abs(softmax_links.mean_field(*moments) - softmax_links.expected_softmax(*moments)).max(axis=1)
+
+    for_blocks(compare, len(sample), moment_width(Phi.shape[1], K))
     return Survey(out[0], out[1], out[2], link)
 
 

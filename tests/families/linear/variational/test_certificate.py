@@ -5,8 +5,9 @@ import pytest
 from proof.split_hmc import sample_truth
 from scipy.special import softmax
 
-from bayes_gda import BayesianLogisticRegression
+from bayes_gda import BayesianLogisticRegression, linalg
 from bayes_gda.data.examples import load_example
+from bayes_gda.errors import ConvergenceError
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import SoftmaxPredictor
 from bayes_gda.families.linear.softmax import SoftmaxTarget
@@ -63,6 +64,20 @@ def test_points_have_the_moments_of_the_normal_in_any_dimension():
         z = normal_points(dimension, 32)
         np.testing.assert_allclose(z @ z.T / z.shape[1], np.eye(dimension), atol=1e-9)
         np.testing.assert_allclose(z.sum(axis=1), 0, atol=1e-9)
+
+
+def test_what_is_left_out_does_not_depend_on_the_blocks(monkeypatch):
+    target = simulated(60, 2, 4)
+    laplace = regression_laplace(target)
+
+    def judged():
+        seen = survey(laplace, laplace, target, target.Phi)
+        return seen.link, *SoftmaxBeyond.of(laplace, target, seen.size).changes(target.Phi[:3])
+
+    whole = judged()
+    monkeypatch.setattr(linalg, "WIDE_ELEMENTS", 2000)
+    for some, all_at_once in zip(judged(), whole, strict=True):
+        np.testing.assert_allclose(some, all_at_once, rtol=1e-6, atol=1e-12)
 
 
 def quadrature(target, rows):
@@ -167,3 +182,13 @@ def test_a_row_without_information_is_left_out_without_a_trace():
     mean, cov = leave_row_out(mu, S, np.array([1]), 3)
     np.testing.assert_allclose(mean, mu, atol=1e-6)
     np.testing.assert_allclose(cov, S, atol=1e-14)
+
+
+@pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarning")
+def test_a_column_of_which_rounding_leaves_nothing_is_no_raw_warning():
+    """A value of 1e12 in three rows: a precision of the variational Gaussian is 0 but for rounding."""
+    X = np.array([[1e12], [-0.13], [0.64]])
+    model = BayesianLogisticRegression(inference="laplace", standardize=False, draws=20, chains=2).fit(X, [0, 1, 2])
+    assert np.isfinite(model.predict_proba(X)).all()
+    with pytest.raises(ConvergenceError, match="Gaussian variational approximation"):
+        BayesianLogisticRegression(inference="variational", standardize=False).fit(X, [0, 1, 2])
