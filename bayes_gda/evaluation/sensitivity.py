@@ -290,12 +290,9 @@ def _describe_sensitivity(
     ):
         flagged = parameters[parameters["diagnosis"] == diagnosis]
         if len(flagged):
-            label = flagged["prior"].idxmax()
-            reasons.append(
-                f"{len(flagged)} of {len(parameters)} parameters {'shows' if len(flagged) == 1 else 'show'} a "
-                f"{diagnosis}, most of all {label} "
-                f"({flagged['prior'].max():.2f}; limit {threshold:g})."
-            )
+            worst = f"{flagged['prior'].idxmax()} ({flagged['prior'].max():.2f}; limit {threshold:g})"
+            what = f"shows a {diagnosis}:" if len(flagged) == 1 else f"show a {diagnosis}, most of all"
+            reasons.append(f"{len(flagged)} of {len(parameters)} parameters {what} {worst}.")
             steps.append(remedy)
     if not (parameters["diagnosis"] != FINE).any():
         label = parameters["prior"].idxmax()

@@ -111,6 +111,7 @@ def test_diagnoses_where_they_are_plain(model, diagnosis):
     result = prior_sensitivity(tree_of({"theta": theta}, {"theta": log_prior}, {"y": log_likelihood}))
     assert result.parameters.loc["theta", "diagnosis"] == diagnosis
     assert (diagnosis in result.reason) == (diagnosis != FINE)
+    assert "most of all" not in result.reason  # there is one parameter
     assert (result.next_step == "Report the results as they are.") == (diagnosis == FINE)
 
 

@@ -53,6 +53,7 @@ def how_good(analysis: Analysis) -> Conclusion:
         f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
         f"shares alone {signed(constant)}, a gain of {signed(gain)} (SE {error:.3f})."
     )
+    sentence += cross_validated(analysis)
     table = analysis.chosen.performance.table
     missed = [str(name) for name, line in table.iterrows() if line["recall_upper"] < MISSED]
     if missed:
@@ -72,6 +73,19 @@ def how_good(analysis: Analysis) -> Conclusion:
     estimator = analysis.chosen.fitted.family.estimator
     found = graded(sentence, gain, error, estimator, missed, better_than_chance(analysis.chosen.performance))
     return doubted(found, "These scores", analysis.remarks, analysis.settings)
+
+
+def cross_validated(analysis: Analysis) -> str:
+    """Say what the chosen model gains by cross-validation, on more rows than are held out; empty if that is unknown."""
+    repeated = analysis.repeated
+    if repeated.table is None or analysis.best not in repeated.table.index:
+        return ""
+    line: Any = repeated.table.loc[analysis.best]
+    if not np.isfinite(line["gain"]):
+        return ""
+    which = "training" if analysis.data.n == analysis.train.n else ""
+    rows = f"all {repeated.rows} {which} rows".replace("  ", " ")
+    return f" By cross-validation on {rows} the gain is {signed(line['gain'])} (SE {line['gain_se']:.3f})."
 
 
 def _recall(name: str, line: Any) -> str:

@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.table import Dataset
 from bayes_gda.reporting.analysis.quality import inspect_table
-from bayes_gda.reporting.analysis.soundness import remarks, sound_data
+from bayes_gda.reporting.analysis.soundness import CLEAN, remarks, sound_data
 
 
 def table(n=60, K=2, seed=0, **columns):
@@ -145,3 +145,19 @@ def test_equal_rows_of_coarse_features_are_no_copies():
     [said] = [r for r in remarks([finding], copied) if "repeat" in r.sentence]
     assert said.light == "amber"
     assert "held-out rows are not new" in said.step
+
+
+def test_what_is_said_of_a_sound_table_counts_its_notes():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), rng.integers(0, 2, 60)])
+    classes = np.append(np.arange(60) % 2, 1)
+    noted = Dataset.from_arrays(np.vstack([X, X[:1]]), classes)  # a row again, in another class
+    said = remarks(inspect_table(noted), noted)
+    assert {r.light for r in said} == {"green"}
+    assert any("same features as a row of another class" in r.sentence for r in said)
+    found = sound_data(said, "report t.csv")
+    assert found.light == "green"
+    assert found.sentence == f"{CLEAN} {len(said)} notes on rows or columns are in the section “The data”."
+    assert "contradict" not in CLEAN
+    assert "repeat" not in CLEAN
+    assert sound_data([], "report t.csv").sentence == CLEAN
