@@ -26,6 +26,8 @@ CLEAR = 4.0
 EXPECTED = 0.05
 # What is said of a table in which nothing may mislead a model. Rows that repeat or contradict others are noted.
 CLEAN = "No identifier, linearly dependent column, leak, outlier or rare class was found."
+# In place of the option that left out incomplete rows.
+KEEP = ("--missing", "keep")
 # Names of a kind in a sentence; more are counted.
 MOST_NAMES = 4
 
@@ -99,6 +101,8 @@ def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
     call = " ".join([command, *(f"--drop {_quoted(name)}" for name in columns)])
     if not columns:  # a new report as it is would find the same
         call = " ".join([command, *grave[0].options])
+        if grave[0].options == KEEP:
+            call = command.replace("--missing drop", " ".join(KEEP))
     steps = " ".join(dict.fromkeys(r.step for r in grave))
     return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), steps, call)
 
@@ -136,9 +140,10 @@ def _dropped(data: Dataset) -> list[Remark]:
         f"values, which are in {listed_names(gaps)}."
     )
     step = (
-        "If missingness depends on the class, the remaining rows are biased: use --missing keep with a Gaussian model."
+        "If missingness depends on the class, the remaining rows are biased: compare with --missing keep (lda, qda, "
+        "naive, mixed)."
     )
-    return [Remark("amber" if share > LEVEL else "green", sentence, step)]
+    return [Remark("amber" if share > LEVEL else "green", sentence, step, options=KEEP)]
 
 
 def _separator(findings: Sequence[Finding], data: Dataset) -> Remark:

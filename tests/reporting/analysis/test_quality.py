@@ -161,3 +161,13 @@ def test_what_is_said_of_a_sound_table_counts_its_notes():
     assert "contradict" not in CLEAN
     assert "repeat" not in CLEAN
     assert sound_data([], "report t.csv").sentence == CLEAN
+
+
+def test_rows_left_out_call_for_a_report_that_keeps_them():
+    """Titanic: the next call was the report itself, which would have left out the same rows."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[:9, 0] = np.nan
+    dropped = Dataset.from_arrays(X, np.arange(60) % 2, missing="drop")
+    found = sound_data(remarks(inspect_table(dropped), dropped), "report t.csv --drop id --missing drop --seed 0")
+    assert found.light == "amber"
+    assert found.call == "report t.csv --drop id --missing keep --seed 0"
