@@ -31,7 +31,7 @@ LEVEL, LARGE_ERROR = 0.05, 0.05
 
 def doubted(found: Conclusion, what: str, remarks: Sequence[Remark], settings: ReportSettings) -> Conclusion:
     """Return a green conclusion as amber if features may have given the classes away; others as they are."""
-    leaks = [name for remark in remarks if remark.leak for name in remark.columns]
+    leaks = list(dict.fromkeys(name for remark in remarks if remark.leak for name in remark.columns))
     if found.light != "green" or not leaks:
         return found
     sentence = f"{found.sentence} {what} may rest on {listed_names([short_name(x) for x in leaks])} alone."

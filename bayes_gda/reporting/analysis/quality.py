@@ -62,7 +62,8 @@ class Finding:
     rows
         How many rows are concerned.
     value
-        The figure behind it: the AUC of a separator, the largest distance of an outlier, the share of a class; of
+        The figure behind it: the AUC of a separator, and of an identifier for the pair of classes that it orders best;
+        the largest distance of an outlier, the share of a class; of
         repeated rows the pairs of equal rows expected if the features were independent, as a share of those there are.
     places
         Positions of at most ten of the rows in the table that was looked at.
@@ -82,7 +83,7 @@ def inspect_table(data: Dataset) -> tuple[Finding, ...]:
     findings = [
         *_separators(data, values),
         *(
-            Finding("identifier", (names[j],), data.n)
+            Finding("identifier", (names[j],), data.n, _largest_separation(data, j))
             for j in range(data.d)
             if data.n >= FEWEST_ROWS and len(values[j]) == data.n and (values[j] == np.round(values[j])).all()
         ),
@@ -124,6 +125,13 @@ def _separators(data: Dataset, values: list[Floats]) -> list[Finding]:
         if least >= SEPARATES:
             findings.append(Finding("separator", (name,), data.n, least))
     return findings
+
+
+def _largest_separation(data: Dataset, j: int) -> float:
+    """Return the AUC of a feature without gaps for the pair of classes that it tells apart best; nan for one class."""
+    present = np.flatnonzero(data.class_counts)[:MOST_CLASSES]
+    by_class = [data.X[data.y == k, j] for k in present]
+    return max((_separation(a, b) for a, b in combinations(by_class, 2)), default=np.nan)
 
 
 def _separation(a: Floats, b: Floats) -> float:

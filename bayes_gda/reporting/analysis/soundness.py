@@ -26,6 +26,8 @@ CLEAR = 4.0
 EXPECTED = 0.05
 # What is said of a table in which nothing may mislead a model. Rows that repeat or contradict others are noted.
 CLEAN = "No identifier, linearly dependent column, leak, outlier or rare class was found."
+# AUC of two classes from which on an identifier gives them away: the rows are then in some order of the classes.
+TELLING = 0.75
 # In place of the option that left out incomplete rows.
 KEEP = ("--missing", "keep")
 # Names of a kind in a sentence; more are counted.
@@ -161,9 +163,12 @@ def _separator(findings: Sequence[Finding], data: Dataset) -> Remark:
 def _identifier(findings: Sequence[Finding], data: Dataset) -> Remark:
     single = len(findings) == 1
     what = f"{'holds' if single else 'hold'} a different whole number in every row, as identifiers do"
-    return Remark(
-        "amber", f"{_names(findings)} {what}.", "Leave identifiers out.", tuple(f.columns[0] for f in findings)
-    )
+    telling = [f for f in findings if f.value >= TELLING]
+    if telling:  # a table that is sorted by class, or that grew class by class
+        best = max(telling, key=lambda f: f.value)
+        what += f"; {short_name(best.columns[0])} tells classes apart all the same (AUC up to {best.value:.3f})"
+    sentence, columns = f"{_names(findings)} {what}.", tuple(f.columns[0] for f in findings)
+    return Remark("amber", sentence, "Leave identifiers out.", columns, leak=bool(telling))
 
 
 def _copies(findings: Sequence[Finding], data: Dataset) -> Remark:

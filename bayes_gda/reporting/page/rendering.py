@@ -43,7 +43,7 @@ def number(value: float | None, kind: str) -> str:
     if value is None:
         return UNKNOWN
     if kind == "unit":
-        return f"{value:,.10g}".replace(",", NARROW)
+        return f"{value:,.10g}".replace(",", NARROW if abs(value) >= 1e4 else "")
     if kind == "p":
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if kind == "prob":

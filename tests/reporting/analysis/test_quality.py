@@ -171,3 +171,18 @@ def test_rows_left_out_call_for_a_report_that_keeps_them():
     found = sound_data(remarks(inspect_table(dropped), dropped), "report t.csv --drop id --missing drop --seed 0")
     assert found.light == "amber"
     assert found.call == "report t.csv --drop id --missing keep --seed 0"
+
+
+def test_an_identifier_of_rows_in_the_order_of_their_classes_is_a_leak():
+    """Diabetes: the rows stand by their class, and the scores with their numbers were green."""
+    X = np.column_stack([np.arange(60.0), np.random.default_rng(0).normal(size=60)])
+    said = {}
+    for name, y in (("sorted", np.repeat([0, 1, 2], 20)), ("mixed", np.arange(60) % 3)):
+        rows = Dataset.from_arrays(X, y, feature_names=["rownames", "u"])
+        said[name] = next(
+            r for r in remarks(inspect_table(rows), rows) if r.columns == ("rownames",) and "holds" in r.sentence
+        )
+    assert said["sorted"].leak
+    assert "tells classes apart all the same (AUC up to 1.000)" in said["sorted"].sentence
+    assert not said["mixed"].leak
+    assert "AUC" not in said["mixed"].sentence
