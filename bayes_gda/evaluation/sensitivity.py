@@ -284,6 +284,8 @@ def _describe_sensitivity(
                     f"{100 * p.ess_fraction:.0f} % of the draws effective)."
                 )
                 steps.append("Sample more draws, or compare with a fit under a second prior.")
+    if not all(p.reliable for p in scaled["prior"]):
+        reasons.append("The sensitivities to the prior that follow cannot be relied on.")
     for diagnosis, remedy in (
         (CONFLICT, "Check the prior's location and scale against what is known of these quantities, and the data."),
         (STRONG, "Say why this prior, or report the results under a second one; more data would make it matter less."),

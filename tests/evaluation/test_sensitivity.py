@@ -358,6 +358,7 @@ def test_unreliable_weights_are_said():
     tree = tree_of({"theta": theta}, {"theta": -6 * rng.exponential(size=1000)}, {"y": theta})
     result = prior_sensitivity(tree)
     assert "The weights for prior^0.8 are unreliable" in result.reason
+    assert "The sensitivities to the prior that follow cannot be relied on." in result.reason
     assert "Sample more draws" in result.next_step
 
 
