@@ -71,7 +71,8 @@ def how_good(analysis: Analysis) -> Conclusion:
             "judge the recall."
         )
     estimator = analysis.chosen.fitted.family.estimator
-    found = graded(sentence, gain, error, estimator, missed, better_than_chance(analysis.chosen.performance))
+    ranking, crossed = better_than_chance(analysis.chosen.performance), bool(cross_validated(analysis))
+    found = graded(sentence, gain, error, estimator, missed, ranking, crossed=crossed)
     return doubted(found, "These scores", analysis.remarks, analysis.settings)
 
 
@@ -107,12 +108,19 @@ def better_than_chance(found: Performance) -> str:
 
 
 def graded(
-    sentence: str, gain: float, error: float, estimator: str, missed: Sequence[str] = (), ranking: str = ""
+    sentence: str,
+    gain: float,
+    error: float,
+    estimator: str,
+    missed: Sequence[str] = (),
+    ranking: str = "",
+    *,
+    crossed: bool = True,
 ) -> Conclusion:
     """Give the light: the gain over a constant forecast, in its standard errors; amber if classes are missed.
 
     `ranking` says that rows are ranked better than chance, if they are: features then bear on the class whatever the
-    gain, and what fails is the probabilities.
+    gain, and what fails is the probabilities. `crossed` says whether the model was cross-validated.
     """
     topic = "How good is it?"
     if np.isfinite(gain) and gain > BEYOND * error and missed:
@@ -127,8 +135,9 @@ def graded(
             "amber",
             f"{sentence} The gain is less than two standard errors, although rows are ranked better than chance: "
             f"{ranking}.",
-            "The features bear on the class, but these rows do not show that the probabilities gain by them. Judge "
-            "by the cross-validated scores; if the gain is small there too, use fewer features or recalibrate.",
+            "The features bear on the class, but these rows do not show that the probabilities gain by them. "
+            f"{'Judge by the cross-validated scores' if crossed else 'Cross-validate it'}; if the gain is small there "
+            "too, use fewer features or recalibrate.",
             f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)",
         )
     if np.isfinite(gain) and gain > -BEYOND * error:

@@ -168,7 +168,7 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
         "majority": analysis.test.class_names[top],
         "majority_accuracy": counts[top] / counts.sum(),
         "balanced_accuracy_se": balanced_error(performance),
-        "log_score": own["log_score"],
+        "log_score": line["log_score"],
         "log_score_se": line["se"] / analysis.test.n,
         "brier": own["brier"],
         "brier_se": line["brier_se"],

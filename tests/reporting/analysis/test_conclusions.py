@@ -211,6 +211,13 @@ def test_what_was_not_checked_is_not_green():
     assert "of age in" not in said
 
 
+def test_cross_validated_scores_are_named_where_there_are_any():
+    """Caravan: "judge by the cross-validated scores", of which there were none."""
+    told = {crossed: graded("It does.", 0.05, 0.05, LOGISTIC, ranking="AUC .7", crossed=crossed) for crossed in (0, 1)}
+    assert "Judge by the cross-validated scores" in told[1].step
+    assert "Cross-validate it" in told[0].step
+
+
 def test_classes_that_a_check_leaves_out_are_named():
     """Penguins: two of three classes live on one island, and nothing was said of their checks."""
     rng = np.random.default_rng(0)

@@ -186,3 +186,12 @@ def test_an_identifier_of_rows_in_the_order_of_their_classes_is_a_leak():
     assert "tells classes apart all the same (AUC up to 1.000)" in said["sorted"].sentence
     assert not said["mixed"].leak
     assert "AUC" not in said["mixed"].sentence
+
+
+def test_equal_rows_are_seen_beside_their_numbers():
+    """Caravan with its row numbers: no row seemed to repeat another."""
+    X = np.column_stack([np.arange(60.0), np.tile(np.random.default_rng(0).normal(size=30), 2)])
+    found = {f.kind: f for f in inspect_table(Dataset.from_arrays(X, np.repeat([0, 1], 30)))}
+    assert found["repeated rows"].rows == 30
+    assert found["conflict"].rows == 60
+    assert "repeated rows" not in {f.kind for f in inspect_table(Dataset.from_arrays(X[:, :1], np.arange(60) % 2))}
