@@ -118,8 +118,8 @@ def slopes(
     _require(frame, variable)
     if _levels(model, frame, variable) is not None:
         raise DataError(f"`slopes` is for numbers; {variable!r} holds levels. Use comparisons(…, {variable!r}).")
-    names = model._names() if model.encoding_ is None else model.encoding_.feature_names
-    if any(str(names[j]) == variable for j in model.model_.discrete_features):
+    features = model._names() if model.encoding_ is None else model.encoding_.feature_names
+    if any(str(features[j]) == variable for j in model.model_.discrete_features):
         raise DataError(
             f"`slopes` is for numbers that can change a little; to this model {variable!r} holds counts or levels. Use "
             f"comparisons(…, {variable!r})."
