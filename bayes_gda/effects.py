@@ -118,6 +118,12 @@ def slopes(
     _require(frame, variable)
     if _levels(model, frame, variable) is not None:
         raise DataError(f"`slopes` is for numbers; {variable!r} holds levels. Use comparisons(…, {variable!r}).")
+    features = model._names() if model.encoding_ is None else model.encoding_.feature_names
+    if any(str(features[j]) == variable for j in model.model_.discrete_features):
+        raise DataError(
+            f"`slopes` is for numbers that can change a little; to this model {variable!r} holds counts or levels. Use "
+            f"comparisons(…, {variable!r})."
+        )
     x = frame[variable].to_numpy(dtype=np.float64)
     spread = float(np.nanstd(x))
     h = STEP * (spread if spread > 0 else 1.0)

@@ -185,3 +185,14 @@ def test_what_effects_refuse(model):
         comparisons(model, FRAME, "age", values=(1, 2, 3))
     with pytest.raises(DataError, match="`prob` must lie between 0 and 1"):
         predictions(model, FRAME, prob=1.5)
+
+
+def test_counts_have_no_slope_in_a_model_of_counts():
+    """Their slope was 0: the model takes what lies between two counts for missing."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"children": rng.poisson(1.5, 200), "age": rng.normal(size=200)})
+    fitted = BayesianNaive(draws=50).fit(frame, np.where(frame["children"] + rng.normal(size=200) > 1.5, "a", "b"))
+    with pytest.raises(DataError, match=r"'children' holds counts or levels. Use comparisons"):
+        slopes(fitted, frame, "children")
+    assert slopes(fitted, frame, "age")["estimate"].notna().all()
+    assert comparisons(fitted, frame, "children")["estimate"].abs().min() > 0.05

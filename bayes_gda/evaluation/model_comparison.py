@@ -369,7 +369,7 @@ def _warnings(ground: _Ground, entries: Mapping[str, ModelScore]) -> Iterator[st
         if entry.evidence is not None and entry.evidence.error > EVIDENCE_ERROR:
             yield (
                 f"The log evidence of {name!r} has an error of {entry.evidence.error:.1f}: too much for its model "
-                "probability. Take more draws."
+                "probability. Bridge sampling of MCMC draws, or more draws, would reduce it."
             )
     if len({entry.evidence.of for entry in entries.values() if entry.evidence is not None}) > 1:
         yield (

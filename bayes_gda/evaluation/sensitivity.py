@@ -286,18 +286,17 @@ def _describe_sensitivity(
                     f"{100 * p.ess_fraction:.0f} % of the draws effective)."
                 )
                 steps.append("Sample more draws, or compare with a fit under a second prior.")
+    if not all(p.reliable for p in scaled["prior"]):
+        reasons.append("The sensitivities to the prior that follow cannot be relied on.")
     for diagnosis, remedy in (
         (CONFLICT, "Check the prior's location and scale against what is known of these quantities, and the data."),
         (STRONG, "Say why this prior, or report the results under a second one; more data would make it matter less."),
     ):
         flagged = parameters[parameters["diagnosis"] == diagnosis]
         if len(flagged):
-            label = flagged["prior"].idxmax()
-            reasons.append(
-                f"{len(flagged)} of {len(parameters)} parameters {'shows' if len(flagged) == 1 else 'show'} a "
-                f"{diagnosis}, most of all {label} "
-                f"({flagged['prior'].max():.2f}; limit {threshold:g})."
-            )
+            worst = f"{flagged['prior'].idxmax()} ({flagged['prior'].max():.2f}; limit {threshold:g})"
+            what = f"shows a {diagnosis}:" if len(flagged) == 1 else f"show a {diagnosis}, most of all"
+            reasons.append(f"{len(flagged)} of {len(parameters)} parameters {what} {worst}.")
             steps.append(remedy)
     if not (parameters["diagnosis"] != FINE).any():
         label = parameters["prior"].idxmax()

@@ -120,6 +120,11 @@ class FittedModel:
         return "joint" if self.generative else "conditional"
 
     @property
+    def discrete_features(self) -> frozenset[int]:
+        """Features that the model knows at some values only, as counts and levels; between these it sees nothing."""
+        return frozenset()
+
+    @property
     def averages_draws(self) -> bool:
         """Whether predictions are means over stored draws, not closed forms."""
         raise NotImplementedError

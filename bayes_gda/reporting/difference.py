@@ -146,7 +146,8 @@ def _made(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
     one, two = a["reproduce"], b["reproduce"]
     for name in ("command", "seed", "tolerance", "sampler", "platform"):
         if one.get(name) != two.get(name):
-            yield f"{name}: {one.get(name)} → {two.get(name)}"
+            old, new = ("none" if side.get(name) is None else side[name] for side in (one, two))
+            yield f"{name}: {old} → {new}"
     versions = [{line["package"]: line["version"] for line in side["versions"]} for side in (one, two)]
     for package in sorted(versions[0].keys() | versions[1].keys(), key=str.lower):
         old, new = (side.get(package, "not used") for side in versions)
@@ -209,6 +210,9 @@ def _predictions(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
     worst = max(gaps, key=lambda row: gaps[row])
     flips = sum(_top(sides[0][row]) != _top(sides[1][row]) for row in common)
     rows = "1 held-out row" if len(common) == 1 else f"{len(common)} held-out rows"
+    if not gaps[worst]:
+        yield f"On {rows} that both list, the probabilities are the same."
+        return
     yield (
         f"On {rows} that both list, the largest change of a probability is {gaps[worst]:.2g} (row {worst}); the "
         f"predicted class changes in {flips}."

@@ -111,6 +111,7 @@ def test_diagnoses_where_they_are_plain(model, diagnosis):
     result = prior_sensitivity(tree_of({"theta": theta}, {"theta": log_prior}, {"y": log_likelihood}))
     assert result.parameters.loc["theta", "diagnosis"] == diagnosis
     assert (diagnosis in result.reason) == (diagnosis != FINE)
+    assert "most of all" not in result.reason  # there is one parameter
     assert (result.next_step == "Report the results as they are.") == (diagnosis == FINE)
 
 
@@ -364,6 +365,7 @@ def test_unreliable_weights_are_said():
     tree = tree_of({"theta": theta}, {"theta": -6 * rng.exponential(size=1000)}, {"y": theta})
     result = prior_sensitivity(tree)
     assert "The weights for prior^0.8 are unreliable" in result.reason
+    assert "The sensitivities to the prior that follow cannot be relied on." in result.reason
     assert "Sample more draws" in result.next_step
 
 

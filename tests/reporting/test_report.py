@@ -25,7 +25,7 @@ from bayes_gda.families.gaussian.exact import lda_posterior, qda_posterior
 from bayes_gda.prediction.decisions import decide
 from bayes_gda.priors import NIW
 from bayes_gda.reporting import report as module
-from bayes_gda.reporting.page.rendering import TABLES, lookup, number
+from bayes_gda.reporting.page.rendering import TABLES, lookup, number, unbroken
 from bayes_gda.reporting.report import ReportSettings, write_report
 
 NAMES = ("iris", "pima", "hostile")
@@ -291,6 +291,12 @@ def test_posteriors_can_be_read_and_have_the_exact_mean():
         (12345.6, "g3", "12\u202f346"),
         (0.00001234, "g3", "1.2e\u221205"),
         (0.0, "g3", "0"),
+        (0.72, "g3", "0.72"),
+        (1000.0, "unit", "1000"),
+        (10000.0, "unit", "10\u202f000"),
+        (0.72, "ratio", "0.720"),
+        (412.3, "ratio", "412"),
+        (0.991, "ratio", "0.9910"),
         (0.0002, "prob", "< 0.001"),
         (0.5, "prob", "0.500"),
         (0.9998, "prob", "> 0.999"),
@@ -298,6 +304,13 @@ def test_posteriors_can_be_read_and_have_the_exact_mean():
 )
 def test_numbers_are_written_as_people_do(value, kind, text):
     assert number(value, kind) == text
+
+
+def test_options_in_sentences_are_not_broken():
+    text = unbroken("Add --categorical race (--cost FILE): 3 % of <b>.")
+    assert text.count('<code class="option">--') == 2
+    assert "--cost</code> FILE" in text
+    assert "3\u00a0% of &lt;b&gt;." in text
 
 
 def test_unknown_kinds_of_numbers_are_refused():

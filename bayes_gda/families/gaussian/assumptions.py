@@ -37,7 +37,9 @@ LEVEL = 0.05
 # In standard deviations of all rows: a feature whose spread in a class is below this does not vary there.
 CONSTANT = 1e-9
 ROBUST = "Transform skewed features (log, square root), or use a family with heavier tails or several components."
+LIGHT = "The tails are lighter than Gaussian, as bounded or two-valued features make them: compare with a regression."
 TWO_VALUES = "Features of two values cannot be Gaussian: use a regression, or the mixed model."
+SKEWNESS, KURTOSIS = "Mardia's skewness", "Mardia's kurtosis"
 SHAPES = "Use qda, whose classes have covariances of their own, or rda, which lies between."
 DEPENDENT = "Use lda or qda, which model correlations."
 
@@ -164,13 +166,15 @@ def _mardia(
     checks = []
     for what, statistic, own, null in zip(
         ("symmetric classes", "Gaussian tails"),
-        ("Mardia's skewness", "Mardia's kurtosis"),
+        (SKEWNESS, KURTOSIS),
         parts,
         drawn,
         strict=True,
     ):
         p = joint_p_value(np.array([part.z for part in own]), np.column_stack(null)) if own else np.nan
-        checks.append(Check(what, statistic, p, tuple(own), ROBUST, note))
+        worst = max(own, key=lambda part: abs(part.z), default=None)
+        lighter = statistic == KURTOSIS and worst is not None and worst.z < 0
+        checks.append(Check(what, statistic, p, tuple(own), LIGHT if lighter else ROBUST, note))
     return checks, distances
 
 

@@ -71,6 +71,12 @@ class MixedClassifier(FittedModel):
         return "mixed" if any(DISTRIBUTIONS[c.distribution].discrete for c in self.prior.columns) else "joint"
 
     @property
+    def discrete_features(self) -> frozenset[int]:
+        """Features with counts, truth values or levels; another value of them counts as missing."""
+        kinds = [c for c in self.prior.columns if DISTRIBUTIONS[c.distribution].discrete]
+        return frozenset(j for c in kinds for j in range(c.start, c.stop))
+
+    @property
     def K(self) -> int:
         """Number of classes."""
         return len(self.alpha)

@@ -29,7 +29,7 @@ from bayes_gda.reporting.analysis.effects import Effects, effects, partial_effec
 from bayes_gda.reporting.analysis.explore import HeldOutNovelty, detect_outlying
 from bayes_gda.reporting.analysis.placement import Placement, place
 from bayes_gda.reporting.analysis.quality import inspect_table
-from bayes_gda.reporting.analysis.repeated import Repeated, cross_validate
+from bayes_gda.reporting.analysis.repeated import Repeated, class_shares, cross_validate
 from bayes_gda.reporting.analysis.settings import Clock, ReportSettings, split
 from bayes_gda.reporting.analysis.soundness import Remark, remarks
 
@@ -246,11 +246,6 @@ def alike(table: "pd.DataFrame") -> list[str]:
     """Return the best model of a table of scores and those that cannot be told from it, the best first."""
     rows = zip(table.index, -table["difference"], table["difference_se"], strict=True)
     return [str(name) for i, (name, gap, se) in enumerate(rows) if i == 0 or not told_apart(gap, se)]
-
-
-def class_shares(train: Dataset) -> Floats:
-    """Return forecasts (K,) that do not look at the features; a class without rows is not held impossible."""
-    return np.asarray((train.class_counts + 1) / (train.n + train.K))
 
 
 def _baseline(model: Scorecard, train: Dataset, test: Dataset) -> tuple[float, float, float]:

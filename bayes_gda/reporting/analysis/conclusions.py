@@ -326,11 +326,16 @@ def prior(sensitivity: "Sensitivity | None", family: "Family | type[Family]") ->
 
 
 def what_next(conclusions: list[Conclusion], chosen: Scorecard, settings: ReportSettings) -> Conclusion:
-    """Name the one thing to do now: the first red light that bears on the chosen model, else use it."""
+    """Name the one thing to do now: columns to leave out, the first red light that bears on the model, or use it."""
     topic, name = "What next?", chosen.name
     own = [c for c in conclusions if not c.topic.startswith(FAST) or c.topic == _fast(name)]
     reds = [c for c in own if c.light == "red"]
     if reds:
+        # Columns to leave out come before all else: without them the model is another one.
+        leak = next((c for c in own if c.light == "amber" and _leaves_out(c, settings)), None)
+        if leak is not None:
+            sentence = f"First settle: {leak.topic} The new report may answer what is red here: {reds[0].topic}"
+            return Conclusion(topic, "red", sentence, leak.step, leak.call)
         return Conclusion(topic, "red", f"First settle: {reds[0].topic}", reds[0].step, reds[0].call)
     # What weighting corrects, a new fit corrects too.
     ambers = [c for c in own if c.light == "amber" and c.topic != _fast(name)]
@@ -341,7 +346,12 @@ def what_next(conclusions: list[Conclusion], chosen: Scorecard, settings: Report
         first = ambers[0]
         sentence = f"First settle: {first.topic} Then fit {title} to all rows, and predict new rows with it."
         # Columns to leave out come before any fit.
-        return Conclusion(topic, "amber", sentence, first.step, first.call if " --drop " in first.call else call)
+        return Conclusion(topic, "amber", sentence, first.step, first.call if _leaves_out(first, settings) else call)
     sentence = f"Fit {title} to all rows, and predict new rows with it."
     step = "Then: bayes-gda predict MODEL NEW -o OUT.csv, which gives probabilities, intervals and decisions."
     return Conclusion(topic, "green", sentence, step, call)
+
+
+def _leaves_out(conclusion: Conclusion, settings: ReportSettings) -> bool:
+    """Whether the next call leaves out columns that this report has."""
+    return conclusion.call.count(" --drop ") > settings.command("report").count(" --drop ")

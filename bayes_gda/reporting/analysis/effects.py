@@ -5,7 +5,8 @@
     odds ratio of a feature         exp(β_kj), where log p(y=k | x, θ) − log p(y=1 | x, θ) = β_k0 + Σ_j β_kj x_j
 
 Rows are training rows without missing values. x' and x differ in one feature: by one standard deviation about its
-value, or in its two values, or a level of a category against the first one. Log odds that are linear in the features,
+value, or in its two values, or a level of a category against the first one; of counts in a model of counts by about
+one standard deviation in whole numbers. Log odds that are linear in the features,
 which regressions and LDA have, are found by interpolation from draws and checked at other points: a model need not know
 of it.
 """
@@ -107,9 +108,8 @@ def partial_effects(
     classes = [1] if train.K == 2 else sorted(np.argsort(-train.class_counts, kind="stable")[:CURVE_CLASSES].tolist())
     out = []
     for j in curved:
-        low, high = np.quantile(train.X[:, j], ENDS)
-        x = np.linspace(float(low), float(high), POINTS)
-        X, groups = np.tile(train.X[rows], (POINTS, 1)), np.repeat(np.arange(POINTS), len(rows))
+        x = _points(train.X[:, j], discrete=any(j in card.model.discrete_features for card in models.values()))
+        X, groups = np.tile(train.X[rows], (len(x), 1)), np.repeat(np.arange(len(x)), len(rows))
         X[:, j] = x[groups]
         for name, card in models.items():
             if name != best and train.K > 2:
@@ -120,11 +120,20 @@ def partial_effects(
                 averages = average_prediction(card.model, variables, X, groups)
                 mean, ends = averages.estimate, averages.interval(prob)
             else:
-                mean = np.exp(card.model.log_probabilities(X)).reshape(POINTS, len(rows), -1).mean(axis=1)
+                mean = np.exp(card.model.log_probabilities(X)).reshape(len(x), len(rows), -1).mean(axis=1)
             for k in classes:
                 band = (ends[:, k, 0], ends[:, k, 1]) if name == best else (None, None)
                 out.append(PartialEffect(name, train.feature_names[j], str(train.class_names[k]), x, mean[:, k], *band))
     return out
+
+
+def _points(x: Floats, *, discrete: bool) -> Floats:
+    """Return the values of a curve, evenly spaced between the quantiles, or values that there are."""
+    low, high = np.quantile(x, ENDS)
+    if not discrete:
+        return np.linspace(float(low), float(high), POINTS)
+    values = np.unique(x[(low <= x) & (x <= high)])
+    return np.asarray(values[np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(np.intp))])
 
 
 def effects(card: Scorecard, prob: float) -> Effects:
@@ -138,7 +147,7 @@ def effects(card: Scorecard, prob: float) -> Effects:
         variables = model.draw_variables(DRAWS, random_seed=SEED)
     shown = [1] if train.K == 2 else list(range(train.K))
     lines = []
-    for name, change, low, high in _contrasts(train, _strongest(train, beta)):
+    for name, change, low, high in _contrasts(train, _strongest(train, beta), model.discrete_features):
         comparison = average_comparison(model, variables, low, high)
         interval, estimate, positive = comparison.interval(prob), comparison.estimate, comparison.positive
         for k in shown:
@@ -160,7 +169,9 @@ def _strongest(train: Dataset, beta: Floats | None) -> NDArray[np.intp]:
     return np.sort(np.argsort(-size, kind="stable")[:FEATURES])
 
 
-def _contrasts(train: Dataset, features: NDArray[np.intp]) -> Iterator[tuple[str, str, Floats, Floats]]:
+def _contrasts(
+    train: Dataset, features: NDArray[np.intp], discrete: frozenset[int] = frozenset()
+) -> Iterator[tuple[str, str, Floats, Floats]]:
     """Yield feature, change, and rows before and after it."""
     rows = np.linspace(0, train.n - 1, min(train.n, ROWS)).round().astype(np.intp)
     X = np.array(train.X[rows])
@@ -175,6 +186,13 @@ def _contrasts(train: Dataset, features: NDArray[np.intp]) -> Iterator[tuple[str
         elif len(values) == 2:
             low[:, j], high[:, j] = values
             change = f"from {significant(values[0])} to {significant(values[1])}"
+        elif j in discrete:
+            # A model of counts knows nothing of what lies between them: whole steps, within the range of the rows.
+            sd = float(train.X[:, j].std())
+            step = max(1.0, min(float(round(sd)), float(np.ptp(values)) - 1))
+            low[:, j] = np.clip(X[:, j] - step // 2, values[0], values[-1] - step)
+            high[:, j] = low[:, j] + step
+            change = f"by {significant(step)} (1 sd is {significant(sd)})"
         else:
             sd = float(train.X[:, j].std())
             low[:, j] -= sd / 2

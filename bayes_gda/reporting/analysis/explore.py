@@ -72,7 +72,8 @@ def detect_outlying(order: Sequence[str], models: Mapping[str, Scorecard]) -> He
 def contributions(card: Scorecard, rows: NDArray[np.intp]) -> Floats | None:
     """Return by how much each feature moves the log odds of a row's most probable class; None if there are too many.
 
-    (r, d): the log odds of each held-out row of `rows` less those with the feature at its mean over the training rows.
+    (r, d): the log odds of each held-out row of `rows` less those with the feature at its mean over the training rows,
+    or at the value nearest to it where the model knows some values only.
     """
     assert card.test is not None
     X, d, model = card.test.X[rows], card.test.d, card.model
@@ -82,6 +83,9 @@ def contributions(card: Scorecard, rows: NDArray[np.intp]) -> Floats | None:
     top, at = own.argmax(axis=1), np.arange(len(rows))
     values = np.empty((len(rows), d))
     mean = np.nanmean(card.train.X, axis=0)
+    for j in model.discrete_features:
+        values_j = np.unique(card.train.X[:, j])
+        mean[j] = values_j[np.nanargmin(np.abs(values_j - mean[j]))]
     for j in range(d):
         moved = X.copy()
         moved[:, j] = mean[j]

@@ -31,7 +31,7 @@ LEVEL, LARGE_ERROR = 0.05, 0.05
 
 def doubted(found: Conclusion, what: str, remarks: Sequence[Remark], settings: ReportSettings) -> Conclusion:
     """Return a green conclusion as amber if features may have given the classes away; others as they are."""
-    leaks = [name for remark in remarks if remark.leak for name in remark.columns]
+    leaks = list(dict.fromkeys(name for remark in remarks if remark.leak for name in remark.columns))
     if found.light != "green" or not leaks:
         return found
     sentence = f"{found.sentence} {what} may rest on {listed_names([short_name(x) for x in leaks])} alone."
@@ -53,6 +53,7 @@ def how_good(analysis: Analysis) -> Conclusion:
         f"{percent(counts[k] / counts.sum())}. Its mean log score is {signed(row['log_score'])}, that of the class "
         f"shares alone {signed(constant)}, a gain of {signed(gain)} (SE {error:.3f})."
     )
+    sentence += cross_validated(analysis)
     table = analysis.chosen.performance.table
     missed = [str(name) for name, line in table.iterrows() if line["recall_upper"] < MISSED]
     if missed:
@@ -70,8 +71,22 @@ def how_good(analysis: Analysis) -> Conclusion:
             "judge the recall."
         )
     estimator = analysis.chosen.fitted.family.estimator
-    found = graded(sentence, gain, error, estimator, missed, better_than_chance(analysis.chosen.performance))
+    ranking, crossed = better_than_chance(analysis.chosen.performance), bool(cross_validated(analysis))
+    found = graded(sentence, gain, error, estimator, missed, ranking, crossed=crossed)
     return doubted(found, "These scores", analysis.remarks, analysis.settings)
+
+
+def cross_validated(analysis: Analysis) -> str:
+    """Say what the chosen model gains by cross-validation, on more rows than are held out; empty if that is unknown."""
+    repeated = analysis.repeated
+    if repeated.table is None or analysis.best not in repeated.table.index:
+        return ""
+    line: Any = repeated.table.loc[analysis.best]
+    if not np.isfinite(line["gain"]):
+        return ""
+    which = "training" if analysis.data.n == analysis.train.n else ""
+    rows = f"all {repeated.rows} {which} rows".replace("  ", " ")
+    return f" By cross-validation on {rows} the gain is {signed(line['gain'])} (SE {line['gain_se']:.3f})."
 
 
 def _recall(name: str, line: Any) -> str:
@@ -93,12 +108,19 @@ def better_than_chance(found: Performance) -> str:
 
 
 def graded(
-    sentence: str, gain: float, error: float, estimator: str, missed: Sequence[str] = (), ranking: str = ""
+    sentence: str,
+    gain: float,
+    error: float,
+    estimator: str,
+    missed: Sequence[str] = (),
+    ranking: str = "",
+    *,
+    crossed: bool = True,
 ) -> Conclusion:
     """Give the light: the gain over a constant forecast, in its standard errors; amber if classes are missed.
 
     `ranking` says that rows are ranked better than chance, if they are: features then bear on the class whatever the
-    gain, and what fails is the probabilities.
+    gain, and what fails is the probabilities. `crossed` says whether the model was cross-validated.
     """
     topic = "How good is it?"
     if np.isfinite(gain) and gain > BEYOND * error and missed:
@@ -113,8 +135,9 @@ def graded(
             "amber",
             f"{sentence} The gain is less than two standard errors, although rows are ranked better than chance: "
             f"{ranking}.",
-            "The features bear on the class, but these rows do not show that the probabilities gain by them. Judge "
-            "by the cross-validated scores; if the gain is small there too, use fewer features or recalibrate.",
+            "The features bear on the class, but these rows do not show that the probabilities gain by them. "
+            f"{'Judge by the cross-validated scores' if crossed else 'Cross-validate it'}; if the gain is small there "
+            "too, use fewer features or recalibrate.",
             f"sklearn.calibration.CalibratedClassifierCV({estimator}(), method='sigmoid').fit(X, y)",
         )
     if np.isfinite(gain) and gain > -BEYOND * error:

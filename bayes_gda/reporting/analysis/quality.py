@@ -62,7 +62,8 @@ class Finding:
     rows
         How many rows are concerned.
     value
-        The figure behind it: the AUC of a separator, the largest distance of an outlier, the share of a class; of
+        The figure behind it: the AUC of a separator, and of an identifier for the pair of classes that it orders best;
+        the largest distance of an outlier, the share of a class; of
         repeated rows the pairs of equal rows expected if the features were independent, as a share of those there are.
     places
         Positions of at most ten of the rows in the table that was looked at.
@@ -79,15 +80,16 @@ def inspect_table(data: Dataset) -> tuple[Finding, ...]:
     """Return what deserves a look before a model is fitted, the gravest first."""
     X, names = data.X, data.feature_names
     values = [_distinct(X[:, j]) for j in range(data.d)]
+    numbers = [
+        j
+        for j in range(data.d)
+        if data.n >= FEWEST_ROWS and len(values[j]) == data.n and (values[j] == np.round(values[j])).all()
+    ]
     findings = [
         *_separators(data, values),
-        *(
-            Finding("identifier", (names[j],), data.n)
-            for j in range(data.d)
-            if data.n >= FEWEST_ROWS and len(values[j]) == data.n and (values[j] == np.round(values[j])).all()
-        ),
+        *(Finding("identifier", (names[j],), data.n, _largest_separation(data, j)) for j in numbers),
         *_copies(data, values),
-        *_repeated(data),
+        *_repeated(data, np.delete(data.X, numbers, axis=1)),
         *_outliers(X, names, values),
         *_rare(data),
     ]
@@ -124,6 +126,13 @@ def _separators(data: Dataset, values: list[Floats]) -> list[Finding]:
         if least >= SEPARATES:
             findings.append(Finding("separator", (name,), data.n, least))
     return findings
+
+
+def _largest_separation(data: Dataset, j: int) -> float:
+    """Return the AUC of a feature without gaps for the pair of classes that it tells apart best; nan for one class."""
+    present = np.flatnonzero(data.class_counts)[:MOST_CLASSES]
+    by_class = [data.X[data.y == k, j] for k in present]
+    return max((_separation(a, b) for a, b in combinations(by_class, 2)), default=np.nan)
 
 
 def _separation(a: Floats, b: Floats) -> float:
@@ -169,9 +178,11 @@ def coded_columns(data: Dataset) -> dict[int, Group]:
     return {j: g for g in groups if g.levels for j in range(g.start, g.stop)}
 
 
-def _repeated(data: Dataset) -> list[Finding]:
-    """Find rows that stand more than once, and equal rows of different classes."""
-    _, label, count = np.unique(data.X, axis=0, return_inverse=True, return_counts=True, equal_nan=True)
+def _repeated(data: Dataset, X: Floats) -> list[Finding]:
+    """Find rows that stand more than once, and equal rows of different classes, by features that are no identifiers."""
+    if not X.shape[1]:
+        return []
+    _, label, count = np.unique(X, axis=0, return_inverse=True, return_counts=True, equal_nan=True)
     label = label.ravel()
     first = np.zeros(data.n, dtype=bool)
     first[np.unique(label, return_index=True)[1]] = True
@@ -179,7 +190,7 @@ def _repeated(data: Dataset) -> list[Finding]:
     extra = np.flatnonzero(~first)
     if len(extra):
         pairs = float((count * (count - 1)).sum())
-        equal = np.prod([((np.unique(x, return_counts=True)[1] / data.n) ** 2).sum() for x in data.X.T])
+        equal = np.prod([((np.unique(x, return_counts=True)[1] / data.n) ** 2).sum() for x in X.T])
         share = float(equal) * data.n * (data.n - 1) / pairs
         findings.append(Finding("repeated rows", (), len(extra), share, _some(extra)))
     low = np.full(len(count), data.K)

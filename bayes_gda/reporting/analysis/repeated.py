@@ -58,8 +58,8 @@ class Repeated:
         Rows that were dealt to the folds.
     table
         One line a model, the best log score first: `log_score`, `brier` and `accuracy` with errors `_se`, `difference`
-        of the log score from the best model's with `difference_se`, and the range of the log score over the
-        repetitions, `least` and `most`; None if it was not done.
+        of the log score from the best model's with `difference_se`, `gain` over the class shares of the folds with
+        `gain_se`, and the range of the log score over the repetitions, `least` and `most`; None if it was not done.
     methods
         By which method each model was fitted.
     left_out
@@ -68,6 +68,8 @@ class Repeated:
         The estimate of the cost of one repetition that decided.
     reason
         Why it was not done; empty if it was.
+    baseline
+        Log score of the class shares of the folds that are learnt from; nan if it was not done.
     """
 
     folds: int
@@ -78,6 +80,7 @@ class Repeated:
     left_out: Mapping[str, str]
     seconds: float
     reason: str = ""
+    baseline: float = np.nan
 
 
 def cross_validate(models: Mapping[str, Scorecard], data: Dataset, *, quick: bool) -> Repeated:
@@ -115,7 +118,29 @@ def cross_validate(models: Mapping[str, Scorecard], data: Dataset, *, quick: boo
             left_out[name] = failure
         else:
             scores[name] = runs
-    return Repeated(FOLDS, repeats, data.n, _table(scores, data) if scores else None, methods, left_out, seconds)
+    if not scores:
+        return Repeated(FOLDS, repeats, data.n, None, methods, left_out, seconds)
+    constant = _constant(data, next(iter(models.values())).settings.random_seed, repeats)
+    table = _table(scores, constant, data)
+    return Repeated(FOLDS, repeats, data.n, table, methods, left_out, seconds, baseline=float(constant.mean()))
+
+
+def class_shares(train: Dataset) -> Floats:
+    """Return forecasts (K,) that do not look at the features; a class without rows is not held impossible."""
+    return np.asarray((train.class_counts + 1) / (train.n + train.K))
+
+
+def _constant(data: Dataset, random_seed: int, repeats: int) -> Floats:
+    """Return the log score (n,) of each row by the class shares of the other folds, its mean over the repetitions."""
+
+    def fit_predict(train: Dataset, X: Floats) -> Floats:
+        return np.tile(np.log(class_shares(train)), (len(X), 1))
+
+    own = [
+        kfold(data, fit_predict, folds=FOLDS, random_seed=random_seed + r)[np.arange(data.n), data.y]
+        for r in range(repeats)
+    ]
+    return np.asarray(np.mean(own, axis=0))
 
 
 def estimated_seconds(fitted: Fit, data: Dataset) -> float:
@@ -155,7 +180,7 @@ def _fit(family: Family, settings: Settings) -> tuple[FittedModel, str]:
     return family.from_gaussian(gaussian, settings), "laplace"
 
 
-def _table(runs: Mapping[str, Floats], data: Dataset) -> "pd.DataFrame":
+def _table(runs: Mapping[str, Floats], constant: Floats, data: Dataset) -> "pd.DataFrame":
     import pandas as pd
 
     n = data.n
@@ -175,6 +200,7 @@ def _table(runs: Mapping[str, Floats], data: Dataset) -> "pd.DataFrame":
         for key, values in rows.items():
             line |= {key: float(values.mean()), f"{key}_se": float(values.std(ddof=1) / np.sqrt(n))}
         line["difference"], line["difference_se"] = paired_difference(rows["log_score"], best)
+        line["gain"], line["gain_se"] = paired_difference(rows["log_score"], constant)
         means = own[name].mean(axis=1)
         lines.append(line | {"least": float(means.min()), "most": float(means.max())})
     return pd.DataFrame(lines, index=pd.Index(order, name="model"))

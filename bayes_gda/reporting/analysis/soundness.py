@@ -24,6 +24,12 @@ LEVEL = 0.05
 CLEAR = 4.0
 # Equal rows are no copies if so many of them would be equal by chance, were the features independent; they seldom are.
 EXPECTED = 0.05
+# What is said of a table in which nothing may mislead a model. Rows that repeat or contradict others are noted.
+CLEAN = "No identifier, linearly dependent column, leak, outlier or rare class was found."
+# AUC of two classes from which on an identifier gives them away: the rows are then in some order of the classes.
+TELLING = 0.75
+# In place of the option that left out incomplete rows.
+KEEP = ("--missing", "keep")
 # Names of a kind in a sentence; more are counted.
 MOST_NAMES = 4
 
@@ -88,12 +94,17 @@ def sound_data(remarks: Sequence[Remark], command: str) -> Conclusion:
     topic = "Are the data sound?"
     grave = [remark for remark in remarks if remark.light != "green"]
     if not grave:
-        sentence = "No identifier, copy, leak, outlier, contradiction or rare class was found."
+        sentence = CLEAN
+        if remarks:
+            notes = "1 note" if len(remarks) == 1 else f"{len(remarks)} notes"
+            sentence += f" {notes} on rows or columns {'is' if len(remarks) == 1 else 'are'} in the section “The data”."
         return Conclusion(topic, "green", sentence, "No action is needed.")
     columns = list(dict.fromkeys(name for remark in grave for name in remark.columns))
     call = " ".join([command, *(f"--drop {_quoted(name)}" for name in columns)])
     if not columns:  # a new report as it is would find the same
         call = " ".join([command, *grave[0].options])
+        if grave[0].options == KEEP:
+            call = command.replace("--missing drop", " ".join(KEEP))
     steps = " ".join(dict.fromkeys(r.step for r in grave))
     return Conclusion(topic, "amber", " ".join(r.sentence for r in grave), steps, call)
 
@@ -131,9 +142,10 @@ def _dropped(data: Dataset) -> list[Remark]:
         f"values, which are in {listed_names(gaps)}."
     )
     step = (
-        "If missingness depends on the class, the remaining rows are biased: use --missing keep with a Gaussian model."
+        "If missingness depends on the class, the remaining rows are biased: compare with --missing keep (lda, qda, "
+        "naive, mixed)."
     )
-    return [Remark("amber" if share > LEVEL else "green", sentence, step)]
+    return [Remark("amber" if share > LEVEL else "green", sentence, step, options=KEEP)]
 
 
 def _separator(findings: Sequence[Finding], data: Dataset) -> Remark:
@@ -151,9 +163,12 @@ def _separator(findings: Sequence[Finding], data: Dataset) -> Remark:
 def _identifier(findings: Sequence[Finding], data: Dataset) -> Remark:
     single = len(findings) == 1
     what = f"{'holds' if single else 'hold'} a different whole number in every row, as identifiers do"
-    return Remark(
-        "amber", f"{_names(findings)} {what}.", "Leave identifiers out.", tuple(f.columns[0] for f in findings)
-    )
+    telling = [f for f in findings if f.value >= TELLING]
+    if telling:  # a table that is sorted by class, or that grew class by class
+        best = max(telling, key=lambda f: f.value)
+        what += f"; {short_name(best.columns[0])} tells classes apart all the same (AUC up to {best.value:.3f})"
+    sentence, columns = f"{_names(findings)} {what}.", tuple(f.columns[0] for f in findings)
+    return Remark("amber", sentence, "Leave identifiers out.", columns, leak=bool(telling))
 
 
 def _copies(findings: Sequence[Finding], data: Dataset) -> Remark:
@@ -289,7 +304,8 @@ def check_sentence(check: Check, p: float) -> str:
         f"({abs(worst.z):.1f} standard deviations away)"
     )
     verdict = "Rejected" if p < LEVEL else "Not rejected"
-    return f"{verdict} ({p_text(p)}); largest departure {figures}{_others(check)}."
+    rest = f" {check.note}" if check.note else ""
+    return f"{verdict} ({p_text(p)}); largest departure {figures}{_others(check)}.{rest}"
 
 
 def _others(check: Check) -> str:
@@ -322,19 +338,28 @@ def assumptions_hold(assumptions: Assumptions, title: str, n: int, command: str,
             command,
         )
     failed = rejected(assumptions)
+    unknown = _unchecked(assumptions)
     joint = f"Holm-adjusted for {len(known)} checks" if len(known) > 1 else "one check"
     if not failed:
         names = listed_names([c.assumption for c in known])
         least = min(p for p in assumptions.adjusted() if not np.isnan(p))
-        sentence = f"Not rejected on {n} training rows: {names} (smallest p = {least:.2f}, {joint})."
+        sentence = f"Not rejected on {n} training rows: {names} (smallest p = {least:.2f}, {joint}).{unknown}"
         return Conclusion(
             topic, "green", sentence, "Absence of a rejection is no proof: larger samples detect smaller departures."
         )
     parts = "; ".join(f"{c.assumption} ({p_text(p)}; {_departure(c)})" for c, p in failed)
-    sentence = f"Rejected on {n} training rows ({joint}): {parts}."
+    sentence = f"Rejected on {n} training rows ({joint}): {parts}.{unknown}"
     remedy = failed[0][0].remedy
     call = f"{estimator}(features=2).fit(X, y)" if "features=2" in remedy else command
     return Conclusion(topic, "amber", sentence, remedy, call)
+
+
+def _unchecked(assumptions: Assumptions) -> str:
+    """Name the checks that could not be made, and the classes that others leave out."""
+    absent = [c.assumption for c in assumptions.checks if np.isnan(c.p_value)]
+    words = [f"No check of {listed_names(absent)} was possible."] if absent else []
+    words += dict.fromkeys(c.note for c in assumptions.checks if c.note)
+    return "".join(f" {word}" for word in words)
 
 
 def _departure(check: Check) -> str:

@@ -236,9 +236,11 @@ def _predictions(analysis: Analysis) -> dict[str, Any]:
 
 
 def _calibration(analysis: Analysis) -> dict[str, Any]:
-    keep = ["log_score", "brier", "miscalibration", "discrimination", "uncertainty", "ece", "ece_debiased"]
+    keep = ["brier", "miscalibration", "discrimination", "uncertainty", "ece", "ece_debiased", "impossible"]
     together: list[dict[str, Any]] = [
-        {"model": name} | {k: m.calibration.loc[("all classes", ""), k] for k in [*keep, "impossible"]}
+        {"model": name}
+        | {k: m.calibration.loc[("all classes", ""), k] for k in keep}
+        | {"log_score": m.log_probabilities[np.arange(analysis.test.n), analysis.test.y].mean()}  # P may underflow
         for name, m in analysis.models.items()
     ]
     together.sort(key=lambda line: -line["log_score"])

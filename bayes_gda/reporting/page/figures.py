@@ -168,7 +168,8 @@ def _held_out(analysis: Analysis) -> Iterator[Figure]:
     words: dict[str, Any] = {"class_name": names[k], "prob": PROB, "binary": test.K == 2}
     plot = partial(plots.plot_intervals, P[:, k], low, high, y=test.y == k, **words)
     yield Figure("intervals", "predictions", "Probabilities with their intervals", plot)
-    yield Figure("regions", "predictions", "Regions of decision", partial(_regions, analysis))
+    if not chosen.model.discrete_features:  # a plane lies between the values that counts and levels have
+        yield Figure("regions", "predictions", "Regions of decision", partial(_regions, analysis))
     separation = partial(plots.plot_separation, P, test.y, class_names=names)
     yield Figure("separation", "predictions", "Separation", separation)
 

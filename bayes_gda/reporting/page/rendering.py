@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from bayes_gda.errors import DataError
 from bayes_gda.reporting.analysis.words import listed_names
@@ -43,16 +43,16 @@ def number(value: float | None, kind: str) -> str:
     if value is None:
         return UNKNOWN
     if kind == "unit":
-        return f"{value:,.10g}".replace(",", NARROW)
+        return f"{value:,.10g}".replace(",", NARROW if abs(value) >= 1e4 else "")
     if kind == "p":
         return "< 0.001" if value < 0.001 else f"{value:.3f}"
     if kind == "prob":
         return "< 0.001" if value < 0.001 else "> 0.999" if value > 0.999 else f"{value:.3f}"
     if kind == "ratio" and 0 < abs(value - 1) < 0.1:
         return f"{value:.{min(8, 1 - math.floor(math.log10(abs(value - 1))))}f}"
-    kind = "g3" if kind == "ratio" else kind
-    if kind == "g3":
-        text = f"{value:.3g}" if value == 0 or 1e-3 <= abs(value) < 1e6 else f"{value:.1e}"
+    if kind in ("g3", "ratio"):
+        digits = f"{value:#.3g}".rstrip(".") if kind == "ratio" else f"{value:.3g}"  # of a ratio all three are shown
+        text = digits if value == 0 or 1e-3 <= abs(value) < 1e6 else f"{value:.1e}"
         text = f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else text
     elif kind in FIXED:
         text = f"{100 * value if kind.startswith('pct') else value:,.{FIXED[kind]}f}"
@@ -77,9 +77,10 @@ def name(value: Any) -> Markup:
     return Markup('<bdi class="name" title="{0}">{0}</bdi>').format(text)
 
 
-def unbroken(sentence: str) -> str:
-    """Return a sentence in which no line ends between a number and its sign, or its error and the word for it."""
-    return re.sub(r"(?<=\d) %|(?<=\(SE) ", lambda m: m[0].replace(" ", "\u00a0"), sentence)
+def unbroken(sentence: str) -> Markup:
+    """Return a sentence in which no line ends between a number and its sign, an error and its name, or in an option."""
+    text = re.sub(r"(?<=\d) %|(?<=\(SE) ", lambda m: m[0].replace(" ", "\u00a0"), str(sentence))
+    return Markup(re.sub(r"(?<![\w-])--[a-z][a-z-]*", r'<code class="option">\g<0></code>', str(escape(text))))
 
 
 # Marks that may stand as they are in an address between double quotes; letters and digits may anyway.

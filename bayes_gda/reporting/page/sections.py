@@ -11,10 +11,11 @@ from bayes_gda.evaluation.calibration import brier_rows
 from bayes_gda.evaluation.model_comparison import EVIDENCE_ERROR
 from bayes_gda.evaluation.performance import Performance, share_interval
 from bayes_gda.prediction.effects import PartialEffect
-from bayes_gda.reporting.analysis.analysis import Analysis, class_shares
+from bayes_gda.reporting.analysis.analysis import Analysis
 from bayes_gda.reporting.analysis.detail import PROB
 from bayes_gda.reporting.analysis.explore import MOST_ROWS, Polynomial, as_polynomial, contributions
 from bayes_gda.reporting.analysis.quality import coded_columns
+from bayes_gda.reporting.analysis.repeated import class_shares
 from bayes_gda.reporting.analysis.soundness import LEVEL, check_sentence
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ def performance_section(analysis: Analysis) -> dict[str, Any]:
         "majority": analysis.test.class_names[top],
         "majority_accuracy": counts[top] / counts.sum(),
         "balanced_accuracy_se": balanced_error(performance),
-        "log_score": own["log_score"],
+        "log_score": line["log_score"],
         "log_score_se": line["se"] / analysis.test.n,
         "brier": own["brier"],
         "brier_se": line["brier_se"],
@@ -200,6 +201,7 @@ def _repeated(analysis: Analysis) -> dict[str, Any]:
         "rows": repeated.rows,
         "seconds": repeated.seconds,
         "reason": repeated.reason,
+        "baseline_log_score": repeated.baseline,
         "models": [line | {"method": repeated.methods[line["model"]]} for line in table],
         "left_out": [{"model": name, "reason": reason} for name, reason in repeated.left_out.items()],
     }

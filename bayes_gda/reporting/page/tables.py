@@ -149,7 +149,7 @@ TABLES: dict[str, tuple[Column, ...]] = {
     "calibration": (
         Column("model", "model"),
         *_PARTS,
-        Column("impossible", "impossible", "int", "rows whose truth had probability 0"),
+        Column("impossible", "impossible", "int", "rows whose truth had probability 0, to the precision of numbers"),
     ),
     "events": (
         Column("event", "event"),

@@ -23,10 +23,13 @@ from bayes_gda.reporting.plots.style import (
     note,
     plain,
     styled,
+    text_width,
 )
 
 # Classes of a confusion matrix whose counts can be read, and of curves that can be told apart.
 MOST_CLASSES, MOST_CURVES = 20, 6
+# Inches for the names of the columns, side by side with some space between them.
+ROOM = 4.0
 # On a shade darker than this share of the darkest, white is read better than black.
 DARK = 0.6
 
@@ -68,8 +71,8 @@ def plot_confusion(confusion: NDArray[np.intp], class_names: Sequence[Any]) -> P
         color = "#FFFFFF" if share[i, j] > DARK else BLACK
         axes.text(j, i, f"{count}", ha="center", va="center", color=color, fontsize=FONT if K <= 12 else FONT - 2)
     axes.grid(visible=False)
-    # Names of many classes have no room side by side: numbers stand for them.
-    numbered = K > 4
+    # Long names of many classes have no room side by side: numbers stand for them.
+    numbered = K > 4 and K * max(text_width(name) for name in names) > ROOM
     axes.set_xticks(np.arange(K), [str(k + 1) for k in range(K)] if numbered else names)
     axes.set_yticks(np.arange(K), [f"{name}  {k + 1}" for k, name in enumerate(names)] if numbered else names)
     axes.set_xlabel("most probable class")
@@ -80,6 +83,7 @@ def plot_confusion(confusion: NDArray[np.intp], class_names: Sequence[Any]) -> P
         "Held-out rows by true class (lines) and most probable class (columns): the diagonal is right. Shades are "
         "shares of the line."
     )
+    caption += " Columns have the numbers that stand behind the names." if numbered else ""
     caption += f" {left_out}." if left_out else ""
     right, total = int(np.trace(counts)), int(counts.sum())
     off = np.where(np.eye(len(counts), dtype=bool), 0, counts)

@@ -43,7 +43,7 @@ METHODS: Mapping[str, tuple[str, Any]] = {
     "nuts": (BLUE, "-"),
     "laplace": (VERMILLION, (0, (5, 2))),
     "skew-modal": (PURPLE, (0, (5, 1, 1, 1))),
-    "corrected": (GREEN, (0, (3, 1))),
+    "corrected": (SKY, (0, (3, 1))),
     "ep": (GREEN, (0, (4, 1, 1, 1))),
     "variational": (GREEN, (0, (4, 1, 1, 1))),
     "probit": (ORANGE, (0, (1, 1))),

@@ -161,6 +161,15 @@ def test_columns_to_leave_out_come_before_any_fit():
     last = what_next(found, chosen, SETTINGS)
     assert last.call == command
     assert last.sentence.startswith("First settle: Are the data sound?")
+    # What this report leaves out already is no column to leave out.
+    again = ReportSettings(data_name="t.csv", target="low", table_options=("--drop", "rownames"))
+    rare = Conclusion("Are the data sound?", "amber", "Few.", "Decide.", again.command("report", "--cost", "COSTS.csv"))
+    assert what_next([rare], chosen, again).call.startswith("bayes-gda fit")
+    # fgl with its row numbers: a posterior that cannot be used is another one without them.
+    found.append(Conclusion("Did the sampler converge?", "red", "No.", "Sample.", "sample()"))
+    last = what_next(found, chosen, SETTINGS)
+    assert (last.light, last.call) == ("red", command)
+    assert "Did the sampler converge?" in last.sentence
 
 
 def test_a_model_is_not_called_chance_where_it_ranks_better():
@@ -200,6 +209,38 @@ def test_what_was_not_checked_is_not_green():
     assert "of k5 in" in said
     assert "of lwg in" in said
     assert "of age in" not in said
+
+
+def test_cross_validated_scores_are_named_where_there_are_any():
+    """Caravan: "judge by the cross-validated scores", of which there were none."""
+    told = {crossed: graded("It does.", 0.05, 0.05, LOGISTIC, ranking="AUC .7", crossed=crossed) for crossed in (0, 1)}
+    assert "Judge by the cross-validated scores" in told[1].step
+    assert "Cross-validate it" in told[0].step
+
+
+def test_classes_that_a_check_leaves_out_are_named():
+    """Penguins: two of three classes live on one island, and nothing was said of their checks."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(180, 2))
+    X[120:, 0] = 0.0
+    rows = Dataset.from_arrays(X, np.repeat(["a", "b", "c"], 60), feature_names=["u", "v"])
+    found = gaussian_assumptions(rows, shared=True, diagonal=False, random_seed=0)
+    told = assumptions_hold(found, "LDA", 180, "compare", "BayesianLDA")
+    assert "Not checked: c (" in told.sentence
+    assert told.sentence.count("Not checked") == 1
+    assert "Not checked: c (" in check_sentence(found.checks[1], 0.5)
+    alone = gaussian_assumptions(rows.subset(np.r_[0:60, 120:180]), shared=True, diagonal=False, random_seed=0)
+    told = assumptions_hold(alone, "LDA", 120, "compare", "BayesianLDA")
+    assert "No check of equal covariances was possible." in told.sentence
+
+
+def test_light_tails_are_not_called_heavy():
+    rng = np.random.default_rng(0)
+    rows = Dataset.from_arrays(rng.uniform(size=(400, 3)), np.repeat(["a", "b"], 200))
+    found = gaussian_assumptions(rows, shared=False, diagonal=False, random_seed=0)
+    tails = next(check for check in found.checks if check.assumption == "Gaussian tails")
+    assert tails.worst.z < -2
+    assert "lighter than Gaussian" in tails.remedy
 
 
 def test_rows_without_leave_one_out_are_named_as_in_the_table():

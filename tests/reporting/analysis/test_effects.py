@@ -11,6 +11,7 @@ from bayes_gda.families.registry import get_family
 from bayes_gda.methods.ladder import fit
 from bayes_gda.methods.settings import Settings
 from bayes_gda.reporting.analysis.effects import effects, linear_log_odds, partial_effects
+from bayes_gda.reporting.analysis.explore import contributions
 
 
 def card(model, data, **options):
@@ -158,3 +159,42 @@ def test_of_several_classes_the_chosen_model_has_a_curve_for_each():
     assert len(found) == 4 * 3
     for at in range(0, 12, 3):
         np.testing.assert_allclose(sum(curve.mean for curve in found[at : at + 3]), 1.0)
+
+
+def counted_rows():
+    """Rows of two classes whose counts have means 1 and 2, beside a measurement."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 300)
+    X = np.column_stack([rng.poisson(1.0 + y), rng.normal(0.3 * y, 1.0)]).astype(float)
+    return Dataset.from_arrays(X, y, feature_names=["k5", "wage"])
+
+
+def test_counts_change_in_whole_numbers():
+    """Mroz: the strongest feature, a count, had an effect of 0.000: a model of counts sees nothing between them."""
+    data = counted_rows()
+    fitted = card("mixed", data)
+    assert 0 in fitted.model.discrete_features
+    line = effects(fitted, 0.9).average.set_index("feature").loc["k5"]
+    assert line["change"].startswith("by 1 (1 sd is 1.")
+    rows = np.linspace(0, data.n - 1, 200).round().astype(int)
+    low, high = data.X[rows].copy(), data.X[rows].copy()
+    low[:, 0] = np.minimum(low[:, 0], data.X[:, 0].max() - 1)
+    high[:, 0] = low[:, 0] + 1
+    P = [np.exp(fitted.model.log_probabilities(X))[:, 1].mean() for X in (low, high)]
+    assert line["estimate"] == pytest.approx(P[1] - P[0], abs=0.02)
+    assert line["estimate"] > 0.1
+    assert line["positive"] > 0.99
+    curve = next(c for c in partial_effects({"mixed": fitted}, "mixed", effects(fitted, 0.9).average, 0.9))
+    assert curve.feature == "k5"
+    assert set(curve.x) <= set(data.X[:, 0])
+    assert (np.diff(curve.mean) > 0).all()
+
+
+def test_a_count_is_compared_with_the_nearest_one_to_its_mean():
+    data = counted_rows()
+    fitted = card("mixed", data)
+    fitted = Scorecard.of_fit(fitted.fitted, data, data, Settings())
+    mean = data.X[:, 0].mean()
+    at = np.flatnonzero(data.X[:, 0] == round(mean))[:3]
+    assert mean != round(mean)
+    np.testing.assert_allclose(contributions(fitted, at)[:, 0], 0.0, atol=1e-12)

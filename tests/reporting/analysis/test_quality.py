@@ -8,7 +8,7 @@ from sklearn.metrics import roc_auc_score
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.table import Dataset
 from bayes_gda.reporting.analysis.quality import inspect_table
-from bayes_gda.reporting.analysis.soundness import remarks, sound_data
+from bayes_gda.reporting.analysis.soundness import CLEAN, remarks, sound_data
 
 
 def table(n=60, K=2, seed=0, **columns):
@@ -145,3 +145,53 @@ def test_equal_rows_of_coarse_features_are_no_copies():
     [said] = [r for r in remarks([finding], copied) if "repeat" in r.sentence]
     assert said.light == "amber"
     assert "held-out rows are not new" in said.step
+
+
+def test_what_is_said_of_a_sound_table_counts_its_notes():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=60), rng.integers(0, 2, 60)])
+    classes = np.append(np.arange(60) % 2, 1)
+    noted = Dataset.from_arrays(np.vstack([X, X[:1]]), classes)  # a row again, in another class
+    said = remarks(inspect_table(noted), noted)
+    assert {r.light for r in said} == {"green"}
+    assert any("same features as a row of another class" in r.sentence for r in said)
+    found = sound_data(said, "report t.csv")
+    assert found.light == "green"
+    assert found.sentence == f"{CLEAN} {len(said)} notes on rows or columns are in the section “The data”."
+    assert "contradict" not in CLEAN
+    assert "repeat" not in CLEAN
+    assert sound_data([], "report t.csv").sentence == CLEAN
+
+
+def test_rows_left_out_call_for_a_report_that_keeps_them():
+    """Titanic: the next call was the report itself, which would have left out the same rows."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    X[:9, 0] = np.nan
+    dropped = Dataset.from_arrays(X, np.arange(60) % 2, missing="drop")
+    found = sound_data(remarks(inspect_table(dropped), dropped), "report t.csv --drop id --missing drop --seed 0")
+    assert found.light == "amber"
+    assert found.call == "report t.csv --drop id --missing keep --seed 0"
+
+
+def test_an_identifier_of_rows_in_the_order_of_their_classes_is_a_leak():
+    """Diabetes: the rows stand by their class, and the scores with their numbers were green."""
+    X = np.column_stack([np.arange(60.0), np.random.default_rng(0).normal(size=60)])
+    said = {}
+    for name, y in (("sorted", np.repeat([0, 1, 2], 20)), ("mixed", np.arange(60) % 3)):
+        rows = Dataset.from_arrays(X, y, feature_names=["rownames", "u"])
+        said[name] = next(
+            r for r in remarks(inspect_table(rows), rows) if r.columns == ("rownames",) and "holds" in r.sentence
+        )
+    assert said["sorted"].leak
+    assert "tells classes apart all the same (AUC up to 1.000)" in said["sorted"].sentence
+    assert not said["mixed"].leak
+    assert "AUC" not in said["mixed"].sentence
+
+
+def test_equal_rows_are_seen_beside_their_numbers():
+    """Caravan with its row numbers: no row seemed to repeat another."""
+    X = np.column_stack([np.arange(60.0), np.tile(np.random.default_rng(0).normal(size=30), 2)])
+    found = {f.kind: f for f in inspect_table(Dataset.from_arrays(X, np.repeat([0, 1], 30)))}
+    assert found["repeated rows"].rows == 30
+    assert found["conflict"].rows == 60
+    assert "repeated rows" not in {f.kind for f in inspect_table(Dataset.from_arrays(X[:, :1], np.arange(60) % 2))}

@@ -33,7 +33,7 @@ def test_scores_are_the_means_over_folds_fitted_by_hand(monkeypatch):
     found = cross_validate(cards(data, "lda", "logistic"), data, quick=True)
     assert (found.folds, found.repeats, found.rows) == (FOLDS, 2, 266)
     assert found.methods == {"lda": "exact", "logistic": "ep"}
-    losses, hits = [], []
+    losses, hits, constant = [], [], []
     for seed in range(2):
         # The folds are dealt class by class.
         rng = np.random.default_rng(seed)
@@ -45,6 +45,8 @@ def test_scores_are_the_means_over_folds_fitted_by_hand(monkeypatch):
             train = data.subset(fold != f)
             moments = Moments.from_arrays(train.X, train.y, 2)
             joint = lda_posterior(moments, NIW.default(moments)).log_joint(data.X[fold == f])
+            shares = np.log((train.class_counts + 1) / (train.n + 2))  # a row is added to each class
+            constant.extend(shares[data.y[fold == f]])
             P[fold == f] = np.exp(joint - np.logaddexp(*joint.T)[:, None])
         losses.append(log_loss(data.y, P))
         hits.append(accuracy_score(data.y, P.argmax(axis=1)))
@@ -57,6 +59,9 @@ def test_scores_are_the_means_over_folds_fitted_by_hand(monkeypatch):
     assert found.table.loc[best, "difference"] == 0
     gap = found.table.loc[other, "log_score"] - found.table.loc[best, "log_score"]
     assert found.table.loc[other, "difference"] == pytest.approx(gap, rel=1e-9)
+    assert found.baseline == pytest.approx(np.mean(constant), rel=1e-9)
+    assert line["gain"] == pytest.approx(line["log_score"] - found.baseline, rel=1e-9)
+    assert 0 < line["gain_se"] < line["log_score_se"] + 0.05
     assert 0 < found.table.loc[other, "difference_se"] < found.table.loc[other, "log_score_se"]
 
 

@@ -26,6 +26,15 @@ def test_of_many_classes_those_that_are_mistaken_most_are_shown():
     assert "most often c7 is taken for c25, 3 times" in plot.alt
 
 
+def test_columns_have_their_names_where_there_is_room():
+    """Digits: class 9 stood in column 10, and its line was called `9  10`."""
+    for names, numbered in (([str(k) for k in range(10)], False), ([f"glass of type {k}" for k in range(10)], True)):
+        plot = plots.plot_confusion(np.diag(np.full(10, 5)), names)
+        ticks = [label.get_text() for label in plot.figure.axes[0].get_xticklabels()]
+        assert ticks == ([str(k + 1) for k in range(10)] if numbered else names)
+        assert ("Columns have the numbers" in plot.caption) == numbered
+
+
 def test_curves_are_those_of_the_second_of_two_classes():
     left, right = scene("curves-pima").figure.axes
     found = judged("pima").curves[data("pima").class_names[1]]

@@ -89,6 +89,10 @@ def test_colours_of_methods_are_fixed_and_different():
     assert method_styles(["Skew_Modal"])["Skew_Modal"] == METHODS["skew-modal"]
     both = method_styles(["mine", "yours", "mcmc", "laplace", "corrected", "probit", "skew-modal", "exact"])
     assert len({color for color, _ in both.values()}) == 8
+    # Those that stand in one figure: of a logistic regression, and of a softmax regression.
+    for better in ("ep", "variational"):
+        beside = method_styles([better, "laplace", "skew-modal", "corrected", "mcmc", "probit", "exact"])
+        assert len({color for color, _ in beside.values()}) == 7
 
 
 def test_classes_are_told_apart_by_colour_and_marker():
