@@ -14,9 +14,7 @@ Rows = Sequence[Mapping[str, Any]]
 # Why ours is slower, or needs more memory, in the rows that are lost, by group.
 REASONS = {
     "fit": "The smallest fits consist of fixed costs, such as the checks of the input. A posterior needs its "
-    "covariance, n·d² operations, and a checked one some further passes over the rows; a step of lbfgs needs n·d. The "
-    "default prior of LDA and QDA needs the eigenvalues of a d × d matrix, which counts where n is not much larger "
-    "than d.",
+    "covariance, n·d² operations, and a checked one some further passes over the rows; a step of lbfgs needs n·d.",
     "families": "The peers return point estimates. Mixtures are fitted from several starts, with covariance and "
     "evidence; the check weighs thousands of draws, and predictions average over draws. LDA and QDA have closed "
     "forms, Student-t classes have none.",

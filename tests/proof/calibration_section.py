@@ -43,6 +43,7 @@ def section(data: dict[str, Any]) -> str:
         '<div class="cal">',
         _STYLE,
         "<h2>Calibration and coverage of predictions, learning curves</h2>",
+        _edition(data["versions"]["bayes-gda"]),
         "<h3>On real data, against scikit-learn</h3>",
         _list(split_sentences(data)),
         _verdicts(data["splits"]),
@@ -61,6 +62,15 @@ def section(data: dict[str, Any]) -> str:
         "</div>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _edition(version: str) -> str:
+    """Say that the figures are not of a release, if they are not."""
+    return (
+        f'<p class="note">Computed by the development version {version}, before the release.</p>'
+        if "dev" in version
+        else ""
+    )
 
 
 # ── Parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
