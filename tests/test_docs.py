@@ -4,6 +4,7 @@
 """
 
 import importlib
+import json
 import re
 from pathlib import Path
 
@@ -52,3 +53,13 @@ def test_pages_name_this_version():
     assert f"Version {__version__}." in cite
     assert f"version = {{{__version__}}}" in cite
     assert f"bayes_gda-{__version__}-py3-none-any.whl" in (DOCS / "install.md").read_text(encoding="utf-8")
+
+
+def test_rates_of_false_verdicts_are_those_of_the_proof():
+    proof = DOCS.parent / "reports" / "proof" / "verdict.json"
+    rates = json.loads(proof.read_text(encoding="utf-8"))["summary"]["all"]
+    page = " ".join((DOCS / "explanation" / "verdicts.md").read_text(encoding="utf-8").split())
+    trusted, corrected = rates["trusted"], rates["corrected"]
+    assert f"in {trusted['false']} of {trusted['of']} cases called `trusted`" in page
+    assert f"in {corrected['false']} of {corrected['of']} called `corrected`" in page
+    assert f"at most {100 * trusted['at_most']:.1f} % and {100 * corrected['at_most']:.1f} %" in page
