@@ -49,6 +49,8 @@ html_theme_options = {
     "navbar_persistent": [],
     "navbar_end": ["search-button", "theme-switcher"],
 }
+# Pages without pages below them: nothing would stand in the sidebar.
+html_sidebars = {name: [] for name in ("index", "install", "gallery")}
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -66,6 +68,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # signatures show them
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # the list of a page has no room for the name of the class before each method
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 default_role = "py:obj"
