@@ -144,7 +144,7 @@ def check_design(Phi: ArrayLike) -> Floats:
 
 
 def check_rows(name: str, value: ArrayLike, n: int) -> Floats:
-    """Return `value` as n finite numbers ≥ 0, one a row."""
+    """Return `value` as n finite numbers ≥ 0, one per row."""
     array = finite(name, value, error=DataError)
     if array.shape != (n,):
         raise DataError(f"`{name}` must have one entry for each of the {n} rows; got shape {array.shape}.")

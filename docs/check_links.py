@@ -2,7 +2,7 @@
 
     python docs/check_links.py docs/_build/html
 
-Links to other sites are not followed: the pages are read, and built, offline.
+No page may load anything from another site. Links to other sites are not followed: pages are read, and built, offline.
 """
 
 import sys
@@ -15,12 +15,13 @@ APART = ("reports", "_static", "_sources")
 
 
 class Page(HTMLParser):
-    """The links of a page, and the names that can be linked to."""
+    """The links of a page, the names that can be linked to, and what the page loads."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.anchors: set[str] = set()
+        self.loaded: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -28,6 +29,8 @@ class Page(HTMLParser):
         for name, value in attrs:
             if value and name in ("href", "src"):
                 self.links.append(value)
+                if name == "src" or tag == "link":
+                    self.loaded.append(value)
             elif value and (name == "id" or (tag == "a" and name == "name")):
                 self.anchors.add(value)
 
@@ -46,6 +49,7 @@ def broken_links(site: Path) -> list[str]:
         here = path.relative_to(site)
         if here.parts[0] in APART:
             continue
+        broken += [f"{here}: {link} is of another site" for link in page(path).loaded if urlsplit(link).netloc]
         for link in page(path).links:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:

@@ -18,9 +18,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where pages find `shell`
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-import bayes_gda  # noqa: E402
-from bayes_gda import __version__, baselines, validation  # noqa: E402
-from bayes_gda.reporting import plots  # noqa: E402
+from bayes_gda import __version__  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 from check_examples import further_examples  # noqa: E402
@@ -51,6 +49,8 @@ html_theme_options = {
     "navbar_persistent": [],
     "navbar_end": ["search-button", "theme-switcher"],
 }
+# Pages without pages below them: nothing would stand in the sidebar.
+html_sidebars = {name: [] for name in ("index", "install", "gallery")}
 html_show_sourcelink = False
 html_copy_source = False
 
@@ -68,6 +68,7 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"  # signatures show them
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # the list of a page has no room for the name of the class before each method
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 default_role = "py:obj"
@@ -111,30 +112,6 @@ def leave_out_inherited(app: Any, what: str, name: str, obj: Any, skip: bool, op
     """Leave out what estimators inherit from scikit-learn, whose documentation describes it."""
     routing = name == "get_metadata_routing" or re.fullmatch(r"set_\w+_request", name)
     return True if routing or str(getattr(obj, "__module__", "")).startswith("sklearn") else None
-
-
-def list_further_names() -> None:
-    """Write the page of public names that the reference does not list, so that none is without documentation."""
-    reference = Path(__file__).parent / "reference"
-    lines = (reference / "index.md").read_text(encoding="utf-8").splitlines()
-    listed = {line.strip().rpartition(".")[2] for line in lines if line.startswith("   ")}
-    homes = {
-        "bayes_gda": bayes_gda,
-        "bayes_gda.baselines": baselines,
-        "bayes_gda.reporting.plots": plots,
-        "bayes_gda.validation": validation,
-    }
-    text = "# Further names\n"
-    for home, module in homes.items():
-        names = [name for name in module.__all__ if name not in listed and not name.startswith("_")]
-        if names:
-            items = "\n".join(f"   {name}" for name in names)
-            directive = f".. currentmodule:: {home}\n.. autosummary::\n   :toctree: generated\n\n{items}"
-            text += f"\n```{{eval-rst}}\n{directive}\n```\n"
-    (reference / "further.md").write_text(text, encoding="utf-8")
-
-
-list_further_names()
 
 
 def copy_gallery(app: Any, error: Exception | None) -> None:

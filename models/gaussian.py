@@ -41,7 +41,7 @@ def unpack(data: Dataset | Moments, *, rowwise: bool) -> tuple[Statistics, Rows 
 
 
 def inverse_wishart(name: str, prior: NIW, classes: int | None = None, *, over: str = "class") -> TensorVariable:
-    """Give Σ ~ IW(Ψ, ν) a name and return its Cholesky factor L, one a class (or `over`) if `classes` are given.
+    """Give Σ ~ IW(Ψ, ν) a name and return its Cholesky factor L, one per class (or `over`) if `classes` are given.
 
     With Ψ = CCᵀ and T lower triangular with T_jj² ~ χ²(ν − d + j), j = 1…d, and T_ij ~ N(0, 1) below the diagonal,
     TᵀT is Wishart(ν, I) (Bartlett), so Σ = LLᵀ with L = C T⁻¹: independent standard variables, no matrix constraints.
@@ -62,7 +62,7 @@ def inverse_wishart(name: str, prior: NIW, classes: int | None = None, *, over: 
 
 
 def lkj_covariance(name: str, prior: LKJ, classes: int | None = None) -> TensorVariable:
-    """Give Σ = diag(s) R diag(s) a name and return its Cholesky factor L, one a class if `classes` are given."""
+    """Give Σ = diag(s) R diag(s) a name and return its Cholesky factor L, one per class if `classes` are given."""
     d = len(prior.m)
     factors = [
         pm.LKJCholeskyCov(

@@ -34,10 +34,10 @@ def test_the_page_has_its_tables():
     assert len(WITH_CODE) > 60
     assert len(NAMES) > 40
     assert len(TESTS) > 40
-    # Each statement has a place in the code, and a test unless it is another family's.
+    # Each statement has a place in the code and a test.
     for row in WITH_CODE:
         assert "`" in row[2], row
-        assert "::" in row[3] or "issue 16" in row[2], row
+        assert "::" in row[3], row
     assert {len(row) for row in ROWS} == {2, 3, 4}  # notes and subjects, slips, statements
 
 

@@ -208,7 +208,7 @@ class PatternMoments:
         mu
             (…, K, d) class means.
         Sigma
-            (…, [K,] d, d) covariances, shared or one a class.
+            (…, [K,] d, d) covariances, shared or one per class.
         """
         shares = np.sum(np.where(self.class_count > 0, self.class_count * np.log(pi), 0.0), axis=-1)
         mu, Sigma = self.in_groups(mu, Sigma)

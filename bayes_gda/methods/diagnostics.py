@@ -39,7 +39,7 @@ VERDICTS: tuple[Verdict, ...] = ("good", "caution", "bad")
 
 # Vehtari et al. (2021) advise 1.01; the older 1.1 let chains through that had not met.
 R_HAT = 1.01
-# R̂ ≈ √(1 + chains/ESS) (Vats & Knudson 2021), so 1.05 is ten effective draws a chain: nothing can be read from those.
+# R̂ ≈ √(1 + chains/ESS) (Vats & Knudson 2021), so 1.05 is ten effective draws per chain: nothing can be read from those.
 R_HAT_BAD = 1.05
 # Vehtari et al. (2021): 50 for each half of a chain, below which R-hat and ESS themselves cannot be relied upon; with
 # the usual four chains that is 400, where the error of a mean is 5 % of a posterior sd.
@@ -181,7 +181,7 @@ def diagnose(tree: "xr.DataTree", *, thresholds: Thresholds | None = None) -> Di
     notes = [f"Left out, because constant: {_some(constant)}."] if constant else []
     # netCDF has no booleans: the mark may come back as 1 or as text.
     if str(posterior.attrs.get("incomplete", False)).lower() in {"true", "1"}:
-        stopped = f"Sampling was interrupted, with {draws} draws a chain."
+        stopped = f"Sampling was interrupted, with {draws} draws per chain."
         findings.append(("caution", stopped, ("Sample again, to the end.",)))
     stats = tree["sample_stats"].to_dataset() if "sample_stats" in groups else None
     figures = _sampler_figures(stats, limits)

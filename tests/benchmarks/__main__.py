@@ -2,7 +2,7 @@
 
 --only GROUP …   measure these only; the others stay as they were measured last
 --quick          small sizes, to try whether things work: no figure of it means anything
---page           measure nothing, write the page anew
+--page           measure nothing, write the page anew, with the groups' present titles and explanations
 --out FOLDER     where to; by default reports/benchmarks, or build/benchmarks for --quick
 """
 
@@ -32,6 +32,8 @@ def main() -> int:
     if asked.here:
         measure(asked.only[0], folder, quick=asked.quick)
         return 0
+    if asked.page:
+        reword(folder)
     failed = []
     for group in () if asked.page else asked.only or GROUPS:
         # A process of its own: the threads of one group's libraries must not run during another's measurements.
@@ -42,6 +44,17 @@ def main() -> int:
     if failed:
         sys.stderr.write(f"failed, and left as measured before: {', '.join(failed)}\n")
     return int(bool(failed))
+
+
+def reword(folder: Path) -> None:
+    """Give the groups that were measured the titles and explanations that their modules have now."""
+    from benchmarks.page import GROUPS
+    from benchmarks.record import merge, read
+
+    for name, group in read(folder)["groups"].items():
+        if name in GROUPS:
+            module = import_module(f"benchmarks.group_{name}")
+            merge(folder, name, group | {"title": module.TITLE, "reading": module.READING})
 
 
 def measure(name: str, folder: Path, *, quick: bool) -> None:

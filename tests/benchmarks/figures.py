@@ -31,7 +31,7 @@ def figures(groups: Mapping[str, Mapping[str, Any]]) -> dict[str, list[tuple[str
     if "fit" in groups and _grid(groups["fit"]):
         out["fit"] = [("Ratio over the number of rows", ratios(groups["fit"]))]
     if "sampling" in groups and any(row["ratio"] for row in groups["sampling"]["rows"]):
-        out["sampling"] = [("Effective draws a second", bars(groups["sampling"]))]
+        out["sampling"] = [("Effective draws per second", bars(groups["sampling"]))]
     if "growth" in groups and groups["growth"]["series"]:
         out["growth"] = [("Seconds over size", growth(groups["growth"]))]
     return out
@@ -99,7 +99,7 @@ def ratios(group: Mapping[str, Any]) -> Plot:
 
 @styled
 def bars(group: Mapping[str, Any]) -> Plot:
-    """Effective draws a second of every sampler on every problem, of sampling alone and by wall clock."""
+    """Effective draws per second of every sampler on every problem, of sampling alone and by wall clock."""
     rates: dict[str, dict[str, dict[str, float]]] = {}
     for row in group["rows"]:
         here = rates.setdefault(row["at"]["problem"], {})
@@ -132,7 +132,7 @@ def bars(group: Mapping[str, Any]) -> Plot:
     return Plot(
         figure,
         "Longer is better; each step of the axis is ten times as many. A missing bar did not finish.",
-        f"Effective draws a second of the samplers on {len(rates)} posteriors; the largest ratio is {most:.3g}.",
+        f"Effective draws per second of the samplers on {len(rates)} posteriors; the largest ratio is {most:.3g}.",
     )
 
 

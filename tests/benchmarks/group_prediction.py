@@ -24,9 +24,9 @@ from benchmarks.timing import by_turns
 
 TITLE = "Prediction"
 READING = (
-    "Rows a second. scikit-learn plugs a point estimate in; ours averages over the posterior: Student-t densities for "
-    "the Gaussian models, the integral over the weights for the regressions, by Laplace or expectation propagation. "
-    "Intervals of the probabilities have no counterpart there: their price is stated against our own "
+    "Rows per second. scikit-learn plugs a point estimate in; ours averages over the posterior: Student-t densities "
+    "for the Gaussian models, the integral over the weights for the regressions, by Laplace or expectation "
+    "propagation. Intervals of the probabilities have no counterpart there: their price is stated against our own "
     "predict_proba. In a stream each row is predicted first and learnt then."
 )
 FITTED, D = 2_000, 30

@@ -1,4 +1,4 @@
-"""Effective draws a second: same model, same priors, four chains on the same cores, by turns.
+"""Effective draws per second: same model, same priors, four chains on the same cores, by turns.
 
 The first round compiles, into caches that were empty at the start, and gives the rate by wall clock; the rounds after
 it give the rate of sampling alone.
@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.record import Row, Session, Target, compared
 from benchmarks.samplers import CHAINS, FORMULAS, SAMPLERS, TUNE, Job, Outcome, run_job
 
-TITLE = "Sampling: effective draws a second"
+TITLE = "Sampling: effective draws per second"
 READING = (
     "The smallest bulk effective sample size of all scalars, divided by seconds. “Sampling” counts warm-up and draws "
     "only; “wall clock” is the first call on that posterior, from data to draws, with its compilation but without "
@@ -34,7 +34,7 @@ TITLES = {
 }
 # Our samplers: PyMC's NUTS on hand-written densities, and split HMC.
 OURS = ("bayes_gda", "bayes_gda hmc")
-# Times another sampler's effective draws a second that we want to reach, by ours, the other, and the problem.
+# Times another sampler's effective draws per second that we want to reach, by ours, the other, and the problem.
 TARGETS = {
     ("bayes_gda", "PyMC"): {"pima": 2.0, "breast-cancer": 8.0, "qda": 10.0, "qda-rowwise": 100.0},
     ("bayes_gda hmc", "NumPyro"): {"pima": 1.5},
@@ -61,7 +61,7 @@ def run(session: Session) -> None:
             outcomes: dict[str, list[Outcome]] = {name: [] for name in names}
             for r in range(rounds):
                 for name in [name for name in names if len(outcomes[name]) == r and not _slow(outcomes[name])]:
-                    # Row by row plain PyMC is slow: a tenth of the draws. Effective draws a second do not mind.
+                    # Row by row plain PyMC is slow: a tenth of the draws. Effective draws per second do not mind.
                     short = problem == "qda-rowwise" and name != "bayes_gda" and not session.quick
                     job = Job(problem, 100 if short else draws, 200 if short else tune, cores, seed=r + 1)
                     outcome = workers.call(name, job)

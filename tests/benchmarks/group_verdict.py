@@ -18,7 +18,7 @@ from benchmarks.timing import by_turns
 TITLE = "Fit and verdict"
 READING = (
     "Seconds of a fit with its verdict over those of the fastest of scikit-learn's solvers (lbfgs, newton-cholesky) on "
-    "the same rows, by turns in one run. A covariance costs n·d², which lbfgs does not pay. Then rows a second that "
+    "the same rows, by turns in one run. A covariance costs n·d², which lbfgs does not pay. Then rows per second that "
     "`trust_for` judges over those that `predict_proba` predicts, and fits of the Gaussian models with all checks over "
     "one product X.T @ X."
 )

@@ -128,7 +128,7 @@ def test_interrupted_sampling_is_at_least_a_caution():
     for mark in (True, np.True_, 1, "True", "true"):
         d = diagnose(tree_of({"tau": normal(CHAINS, DRAWS)}, attrs={"incomplete": mark}))
         assert d.verdict == "caution"
-        assert d.reasons == ("Sampling was interrupted, with 1000 draws a chain.",)
+        assert d.reasons == ("Sampling was interrupted, with 1000 draws per chain.",)
     for mark in (False, 0, "False"):
         assert diagnose(tree_of({"tau": normal(CHAINS, DRAWS)}, attrs={"incomplete": mark})).verdict == "good"
 

@@ -43,17 +43,18 @@ def section(data: dict[str, Any]) -> str:
         '<div class="cal">',
         _STYLE,
         "<h2>Calibration and coverage of predictions, learning curves</h2>",
+        _edition(data["versions"]["bayes-gda"]),
         "<h3>On real data, against scikit-learn</h3>",
         _list(split_sentences(data)),
         _verdicts(data["splits"]),
         _figure(difference_plot(data["splits"])),
         f'<p class="note">{_how_scored(data)}</p>',
         *(_data_table(name, cases) for name, cases in _by(data["splits"], "data").items()),
-        "<h3>Do intervals hold the truth?</h3>",
+        "<h3>Coverage of credible intervals</h3>",
         _list(coverage_sentences(data["coverage"], data["probs"])),
         _figure(coverage_plot(data["coverage"], data["probs"])),
         _coverage_table(data["coverage"], data["probs"]),
-        "<h3>How many rows does it take?</h3>",
+        "<h3>Learning curves: training rows and error</h3>",
         _list(learning_sentences(data["learning"])),
         _figure(learning_plot(data["learning"])),
         _needed_table(data["learning"]),
@@ -61,6 +62,15 @@ def section(data: dict[str, Any]) -> str:
         "</div>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _edition(version: str) -> str:
+    """Say that the figures are not of a release, if they are not."""
+    return (
+        f'<p class="note">Computed by the development version {version}, before the release.</p>'
+        if "dev" in version
+        else ""
+    )
 
 
 # ── Parts ───────────────────────────────────────────────────────────────────────────────────────────────────────────

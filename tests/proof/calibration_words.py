@@ -44,13 +44,25 @@ def split_sentences(data: Mapping[str, Any]) -> list[str]:
         lost.sort(key=lambda pair: -pair[1]["difference"])
         if lost:
             named = [f"{c['ours']} to {c['theirs']} on {name} (by {c['difference']:.3f})" for name, c in lost]
-            out.append(f"{opening} ours loses: " + "; ".join(named[:MOST_NAMED]) + _rest(len(named)) + ".")
+            out.append(f"{opening} ours loses: " + "; ".join(named[:MOST_NAMED]) + _rest(len(named)) + "." + _why(lost))
         else:
             out.append(f"{opening} ours loses no comparison in log loss.")
         out.append(_other_scores(cases, size, opening))
     out.append(_impossible(cases))
     out += _failures(cases)
     return out
+
+
+def _why(lost: Sequence[tuple[str, Mapping[str, Any]]]) -> str:
+    """Say why the naive model loses to itself with recalibrated probabilities, if it does."""
+    recalibrated = any(c["ours"] == "naive" and c["theirs"].endswith(("sigmoid", "isotonic")) for _, c in lost)
+    if not recalibrated:
+        return ""
+    return (
+        " The naive model assumes independent features. Where they are correlated within the classes its probabilities "
+        "are too extreme: recalibration on held-out folds corrects this, averaging over the posterior does not. "
+        "LDA and QDA model the correlations."
+    )
 
 
 def _rest(count: int) -> str:
@@ -76,7 +88,7 @@ def _impossible(cases: Sequence[Mapping[str, Any]]) -> str:
                 count[name] += means["impossible"]
     ours = sum(n for name, n in count.items() if name.startswith("Bayesian"))
     theirs = {name: n for name, n in count.items() if n and not name.startswith("Bayesian")}
-    text = f"Ours held {ours} true classes of all tests impossible (probability exactly 0)"
+    text = f"Of all true classes of the test rows, ours gave {ours} a probability of exactly 0"
     if not theirs:
         return f"{text}, and so did scikit-learn's."
     named = [f"{name} {n}" for name, n in sorted(theirs.items(), key=lambda pair: -pair[1])]
@@ -100,18 +112,19 @@ def _failures(cases: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def coverage_sentences(lines: Sequence[Mapping[str, Any]], probs: Sequence[float]) -> list[str]:
-    """Return sentences on the coverage of intervals: who keeps the promise, and where it falls short."""
+    """Return sentences on the coverage of intervals: which agree with the nominal one, and where they fall short."""
     out = [
-        "Two questions are asked. With parameters drawn from the prior a right posterior covers exactly as often as it "
-        "says, on average, whatever the number of rows. With one fixed truth and the default prior, which a user "
-        "has, that is promised only for many rows."
+        "Coverage is measured in two settings. With parameters drawn from the prior, the intervals of a right "
+        "posterior have their nominal coverage on average, whatever the number of rows. With one fixed truth and "
+        "the default prior, the situation of a user, they have it only asymptotically."
     ]
     for truth, opening in (("prior", "From the prior"), ("fixed", "Fixed truth")):
         for method in dict.fromkeys(line["method"] for line in lines if line["truth"] == truth):
             own = [x for x in lines if (x["truth"], x["method"]) == (truth, method)]
             gap = np.array([miss(x, probs) for x in own])
             text = (
-                f"{opening}, {method}: {(gap == 0).sum()} of {gap.size} coverages are as they should be, up to chance"
+                f"{opening}, {method}: {(gap == 0).sum()} of {gap.size} coverages agree with the nominal ones, up to "
+                "chance"
             )
             for found, words, sign in ((gap < 0, "too low", 1), (gap > 0, "too high", -1)):
                 if found.any():

@@ -211,10 +211,10 @@ def _lights(sbc: Mapping[str, Any]) -> list[dict[str, str]]:
         else:
             head = f"The {kind} posterior holds, for {_names(rows)}."
             least = min(r["simulations"] for r in rows)
-            text = f"All {total} quantities are inside the bands, in {least} simulations or more a model; {chance}"
+            text = f"All {total} quantities are inside the bands, in {least} simulations or more per model; {chance}"
         refused = [f"{r['model']} {r['refused']} of {r['refused'] + r['simulations']}" for r in rows if r["refused"]]
         if refused:
-            text += f" It gave no answer, and said so, for some data sets: {', '.join(refused)}."
+            text += f" It refused some data sets with an error or a verdict: {', '.join(refused)}."
         out.append({"tone": "red" if bad else "green", "head": head, "text": text})
     for method, name in APPROXIMATIONS.items():
         rows = [r for r in results if r["method"] == method]
@@ -243,8 +243,8 @@ def _chance(rows: Sequence[Mapping[str, Any]]) -> str:
 def _approximation(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     bad = [r for r in rows if r["outside"]]
     if not bad:
-        text = "All quantities are inside the bands; more simulations would tell it from the posterior."
-        return {"tone": "green", "head": f"{name} is not seen to be wrong, for {_names(rows)}.", "text": text}
+        text = "All quantities are inside the bands; more simulations would distinguish it from the posterior."
+        return {"tone": "green", "head": f"{name} shows no deviation, for {_names(rows)}.", "text": text}
     parts = [f"{r['model']} {r['outside']} of {len(r['quantities'])}, most {_worst(r)}" for r in bad]
     fine = [r for r in rows if not r["outside"]]
     text = f"Outside the bands: {'; '.join(parts)}." + (f" Inside: {_names(fine)}." if fine else "")

@@ -43,7 +43,7 @@ def test_right_and_wrong_are_told_apart(numbers):
     page = " ".join(render(numbers).split())
     assert "The exact posterior holds, for lda." in page
     assert "The corrected posterior holds, for qda." in page
-    assert "no answer, and said so, for some data sets: qda 7 of 307" in page
+    assert "refused some data sets with an error or a verdict: qda 7 of 307" in page
     assert "Laplace leaves the bands for 1 of 1 models" in page
     assert re.search(r"Outside the bands: lda 1 of 3, most mu\[0\] \(too high by 0\.\d\d sd", page)
 

@@ -39,10 +39,10 @@ def _lead(data: Mapping[str, Any]) -> str:
     cases = data["cases"]
     n, d, K = (f"{min(values)} to {max(values)}" for key in ("n", "d", "K") if (values := [c[key] for c in cases]))
     return (
-        f"{len(cases)} random logistic and softmax regressions were fitted as inference='auto' does, with {n} rows, "
+        f"{len(cases)} random logistic and softmax regressions were fitted with inference='auto', with {n} rows, "
         f"{d} features and {K} classes; Gaussian, heavy-tailed, binary and correlated features, rare levels, separated "
-        "classes, weights. Long sampling then said how far the probabilities were off. No constant of the verdict was "
-        "chosen on these cases."
+        "classes, weights. The errors of the probabilities were then measured by long sampling. No constant of the "
+        "verdict was chosen on these cases."
     )
 
 
@@ -54,7 +54,9 @@ def _light(summary: Mapping[str, Any], word: str, tolerance: float) -> tuple[str
         "bound)."
     )
     return (
-        ("red", f"{word} was wrong.", text) if rate["false"] else ("green", f"{word} was not seen to be wrong.", text)
+        ("red", f"{word} was wrong.", text)
+        if rate["false"]
+        else ("green", f"No false verdict {word} was observed.", text)
     )
 
 
@@ -70,7 +72,7 @@ def _rows_light(summary: Mapping[str, Any]) -> tuple[str, str, str]:
         )
     false = sum(summary[f"rows_{group}"]["false"] for group in ("new", "far"))
     text = "; ".join(parts)
-    head = "Claims on single rows were wrong." if false else "Claims on single rows were not seen to be wrong."
+    head = "Claims on single rows were wrong." if false else "No false claim on a single row was observed."
     return "red" if false else "green", head, f"{text[0].upper()}{text[1:]}."
 
 
@@ -98,7 +100,7 @@ def _sampling(summary: Mapping[str, Any]) -> str:
     sampled = summary["sampled"]
     left = {name: count for name, count in summary["outcomes"].items() if name != "judged"}
     out = (
-        f"{sampled['cases']} of the judged cases ({_percent(sampled['share'])}) were to be sampled; in "
+        f"{sampled['cases']} of the judged cases ({_percent(sampled['share'])}) had the verdict needs-mcmc; in "
         f"{sampled['needless']} of them the Gaussian that corrects Laplace was in fact within the tolerance on the "
         "training rows."
     )
@@ -111,7 +113,7 @@ def _how(data: Mapping[str, Any]) -> str:
     return (
         f"Seed {data['seed']}; version {data['package']}. A claim is false if the truth is further off than the "
         f"tolerance and {data['noise']:g} of its own standard errors. Far rows are new rows, three times as far from "
-        f"the mean. Rates have Clopper–Pearson bounds. {data['command']} does it again and takes up an interrupted "
+        f"the mean. Rates have Clopper–Pearson bounds. {data['command']} repeats it and resumes an interrupted "
         "run; all cases are in verdict.json."
     )
 

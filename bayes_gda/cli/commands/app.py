@@ -44,12 +44,10 @@ def _top(
 _EVERY = "Every command"
 _Quiet = Annotated[
     bool,
-    typer.Option(
-        "--quiet", "-q", rich_help_panel=_EVERY, help="Tell nothing but warnings and errors, and rows or JSON."
-    ),
+    typer.Option("--quiet", "-q", rich_help_panel=_EVERY, help="Print only warnings, errors, and rows or JSON."),
 ]
 _Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", rich_help_panel=_EVERY, help="Tell each stage and its time on stderr.")
+    bool, typer.Option("--verbose", "-v", rich_help_panel=_EVERY, help="Print each stage and its time on stderr.")
 ]
 _Config = Annotated[
     str | None,

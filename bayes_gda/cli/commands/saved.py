@@ -19,10 +19,10 @@ OnMissing = Annotated[
 @command()
 def check(
     model: Annotated[str, typer.Argument(metavar="MODEL", show_default=False, help="A file that `fit` wrote.")],
-    strict: Annotated[bool, typer.Option("--strict", help="Let amber fail too.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit code 1 for amber, too.")] = False,
     json: o.Json = False,
 ) -> None:
-    """Say whether a saved model is to be believed; exit code 1 if not (red), for use in CI."""
+    """Print the verdict on a saved model; exit code 1 if it is red, for use in CI."""
     from bayes_gda.cli.actions import fits
     from bayes_gda.store import load
 
@@ -93,7 +93,7 @@ def effects(
     encoding: o.Encoding = None,
     seed: o.Seed = 0,
 ) -> None:
-    """Tell what the columns do: average changes of the probabilities, with intervals, or odds ratios."""
+    """Average effects of the columns on the probabilities, with intervals, or odds ratios."""
     outputs.check_file(out, inputs=[model, rows])
     type_ = tabular.check_kind(out, to and to.value)
     from bayes_gda.cli.actions import effects as told

@@ -28,7 +28,7 @@ class Gaussians:
     mu
         (K, d) class means.
     Sigma
-        (d, d) shared covariance, or (K, d, d) one a class.
+        (d, d) shared covariance, or (K, d, d) one per class.
     """
 
     pi: Floats
@@ -119,7 +119,9 @@ class Gaussians:
 
     def _need_shared(self, what: str) -> None:
         if not self.shared:
-            raise DataError(f"{what} needs one covariance shared by all classes; this model has one a class. Use LDA.")
+            raise DataError(
+                f"{what} needs one covariance shared by all classes; this model has one per class. Use LDA."
+            )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

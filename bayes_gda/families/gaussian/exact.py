@@ -63,7 +63,7 @@ class NIWPosterior:
 
     @classmethod
     def from_prior(cls, prior: NIW, class_prior: Dirichlet, K: int, *, shared: bool) -> Self:
-        """Start from the prior: `shared` covariance for LDA, one a class for QDA."""
+        """Start from the prior: `shared` covariance for LDA, one per class for QDA."""
         G = 1 if shared else K
         flat = 0 if prior.is_proper else K // G
         return cls(

@@ -249,7 +249,7 @@ class MixedClassifier(FittedModel):
         if self.class_count.shape != (K,) or not (self.class_count >= 0).all():
             raise StoreError(f"`class_count` must hold {K} numbers, none negative; got {self.class_count}.")
         if len(self.statistics) != len(columns):
-            raise StoreError(f"`statistics` must be {len(columns)}, one a column; got {len(self.statistics)}.")
+            raise StoreError(f"`statistics` must be {len(columns)}, one per column; got {len(self.statistics)}.")
         for spec, statistic in zip(columns, self.statistics, strict=True):
             cls = DISTRIBUTIONS[spec.distribution]
             counted = spec.distribution == "negative-binomial"

@@ -232,7 +232,7 @@ def plot_ess(tree: "xr.DataTree", *, parameters: Sequence[str] | None = None, mo
     chains, n = draws[chosen[0]].shape
     # ArviZ halves chains, and wants four draws of each half.
     if n < 8 * ESS_POINTS:
-        raise DataError(f"`tree` must have at least {8 * ESS_POINTS} draws a chain to see them grow; got {n}.")
+        raise DataError(f"`tree` must have at least {8 * ESS_POINTS} draws per chain to see them grow; got {n}.")
     needed = Thresholds().ess_needed(chains)
     columns = min(len(chosen), 4)
     rows = -(-len(chosen) // columns)

@@ -73,7 +73,7 @@ class PointEstimate:
     mu
         (K, d) class means.
     Sigma
-        (d, d) shared covariance, or (K, d, d) one a class.
+        (d, d) shared covariance, or (K, d, d) one per class.
     info
         How they were found; None if in closed form.
     """
