@@ -34,9 +34,10 @@ _NO_MEMORY = re.compile(
     re.IGNORECASE,
 )
 REPORT_IT = "This is a mistake of bayes_gda; please report it. BAYES_GDA_DEBUG=1 shows where it happened."
-_ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains)=['\"]?(\w+)['\"]?")
+_ARGUMENT = re.compile(r"\b(inference|sampler|draws|chains|encoding)=['\"]?([\w-]+)['\"]?")
+_OPTION = re.compile(r"`(sep|decimal|prior_scale)`")
 # A list of columns, with each name as Python writes it.
-_DROP = re.compile(r"\bdrop=\[([^\]]*)\]")
+_COLUMNS = re.compile(r"\b(drop|categorical)=\[([^\]]*)\]")
 _NAME = re.compile(r"'[^']*'|\"[^\"]*\"")
 # The signal that asked for an end, such as Ctrl-C's. A sampler answers it by returning the draws it has; a command must
 # not take those for all.
@@ -105,8 +106,9 @@ def clean(text: Any) -> str:
 
 def in_options(text: str) -> str:
     """Return advice that names arguments of Python, such as inference='mcmc', in the words of the command line."""
-    text = _DROP.sub(lambda found: " ".join(f"--drop {name}" for name in _NAME.findall(found[1])), text)
-    return _ARGUMENT.sub(r"--\1 \2", text).replace("`prior_scale`", "`--prior-scale`")
+    text = _COLUMNS.sub(lambda match: " ".join(f"--{match[1]} {name}" for name in _NAME.findall(match[2])), text)
+    text = _ARGUMENT.sub(r"--\1 \2", text)
+    return _OPTION.sub(lambda match: f"`--{match[1].replace('_', '-')}`", text)
 
 
 def say(text: str) -> None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Types of tables that a name may end in; any other name is of a CSV file.
 TEXT, BINARY = ("csv", "tsv", "jsonl"), ("parquet", "feather", "xlsx")
+# Names of other types, under which nobody expects a CSV file.
+UNWRITTEN = ("json", "xls", "ods", "html", "xml", "dta", "sav", "sas7bdat", "rds", "rdata", "gz", "zip", "nc")
 
 
 def check_kind(out: str | None, kind: str | None) -> str:
@@ -27,7 +29,12 @@ def check_kind(out: str | None, kind: str | None) -> str:
     kind
         The type that was asked for; None for that which the name of the file stands for.
     """
-    ending = "" if out is None else out.lower().rpartition(".")[2]
+    ending = "" if out is None else out.lower().rpartition(".")[2].replace("ndjson", "jsonl")
+    if kind is None and ending in UNWRITTEN:
+        raise DataError(
+            f"Rows are not written as .{ending}; got {out!r}. Name a file of type {', '.join(TEXT + BINARY)}, or say "
+            "--to TYPE to keep the name."
+        )
     kind = kind or (ending if ending in TEXT + BINARY else "csv")
     if kind in BINARY:
         from bayes_gda.extras import require

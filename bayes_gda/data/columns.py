@@ -72,7 +72,12 @@ class RawColumn:
         return bool(cell) if self.kind == "boolean" else cell
 
 
-def parse_column(name: str, series: pd.Series[Any], categorical: bool) -> RawColumn:
+# How to take a column of numbers and text for categories: where a table is read, and where an estimator gets a frame.
+BY_ARGUMENT = "pass categorical=[{name!r}]"
+BY_DTYPE = "make it categories: df[{name!r}].astype(str).astype('category')"
+
+
+def parse_column(name: str, series: pd.Series[Any], categorical: bool, remedy: str = BY_ARGUMENT) -> RawColumn:
     """Understand one column by its dtype and, where that is text or `object`, by its values.
 
     Parameters
@@ -83,6 +88,8 @@ def parse_column(name: str, series: pd.Series[Any], categorical: bool) -> RawCol
         (n,) raw values.
     categorical
         Whether to take the values as levels, whatever they are.
+    remedy
+        How to have a column of numbers and text taken for levels, for an error: `BY_ARGUMENT` or `BY_DTYPE`.
     """
     import pandas as pd
     from pandas.api import types
@@ -105,10 +112,10 @@ def parse_column(name: str, series: pd.Series[Any], categorical: bool) -> RawCol
             cells = series.to_numpy(dtype=np.float64, **gap)
         return RawColumn(name, "boolean" if boolean else "numeric", cells, np.isnan(cells))
     labels = series_labels(series)
-    return RawColumn(name, "categorical", labels, labels.missing) if categorical else _parse_text(name, labels)
+    return RawColumn(name, "categorical", labels, labels.missing) if categorical else _parse_text(name, labels, remedy)
 
 
-def _parse_text(name: str, labels: Labels) -> RawColumn:
+def _parse_text(name: str, labels: Labels, remedy: str) -> RawColumn:
     """Understand a column of text or Python objects by its distinct values."""
     kinds: dict[type, int] = {}  # the first value of each type
     for code, value in enumerate(labels.values):
@@ -135,7 +142,7 @@ def _parse_text(name: str, labels: Labels) -> RawColumn:
     row = int(np.argmin(is_number | missing))
     raise DataError(
         f"Column {name!r} is numeric in {numeric} of {total} rows, but row {row + 1} holds {labels[row]!r:.60}. "
-        f"Correct it, leave the cell empty if the value is missing, or pass categorical=[{name!r}]."
+        f"Correct it, leave the cell empty if the value is missing, or {remedy.format(name=name)}."
     )
 
 
@@ -253,9 +260,11 @@ class Encoding:
         return read_only(X)
 
 
-def parse_columns(df: pd.DataFrame, names: Sequence[str], categorical: set[str]) -> list[RawColumn]:
+def parse_columns(
+    df: pd.DataFrame, names: Sequence[str], categorical: set[str], remedy: str = BY_ARGUMENT
+) -> list[RawColumn]:
     """Understand the columns `names`; those in `categorical` hold levels, whatever they look like."""
-    raw = [parse_column(name, df[name], name in categorical) for name in names]
+    raw = [parse_column(name, df[name], name in categorical, remedy) for name in names]
     check_infinite({r.name: r.cells for r in raw if not isinstance(r.cells, Labels)})
     return raw
 

@@ -142,8 +142,8 @@ def compare_posteriors(
     --------
     >>> from bayes_gda import BayesianQDA, compare_posteriors, load_example
     >>> data = load_example("qda-mixture").subset(range(0, 1000, 10))
-    >>> how = {name: BayesianQDA(inference=name).fit(data).posterior_ for name in ("exact", "laplace")}
-    >>> compare_posteriors(how).joint.index.tolist()
+    >>> posteriors = {name: BayesianQDA(inference=name).fit(data).posterior_ for name in ("exact", "laplace")}
+    >>> compare_posteriors(posteriors).joint.index.tolist()
     ['exact', 'laplace']
     """
     import pandas as pd

@@ -372,8 +372,8 @@ class Student(FusedFamily):
         """Return the PyMC model."""
         from bayes_gda.models import student
 
-        how: Any = {"shared": self.scales == "shared", "freedom": self.freedom}
-        return student.build(self.plain_data, self.prior, Dirichlet(self.alpha), **how)
+        arguments: Any = {"shared": self.scales == "shared", "freedom": self.freedom}
+        return student.build(self.plain_data, self.prior, Dirichlet(self.alpha), **arguments)
 
     @staticmethod
     def log_terms(variables: Mapping[str, Floats], X: Floats) -> Floats:

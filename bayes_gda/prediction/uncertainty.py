@@ -68,8 +68,8 @@ def _odds_interval(log_odds: Floats, ends: list[float]) -> Floats:
     share, above = at - below, np.minimum(below + 1, S - 1)
     if others == 1:  # a probability rises with its log odds: sort these, and turn few into probabilities
         places, inverse = np.unique(np.concatenate([below, above]), return_inverse=True)
-        found = order_statistics(log_odds[:, 0], places)[:, None, inverse]
-        low, high = found[..., : len(ends)], found[..., len(ends) :]
+        ordered = order_statistics(log_odds[:, 0], places)[:, None, inverse]
+        low, high = ordered[..., : len(ends)], ordered[..., len(ends) :]
         first = expit(-low) + share * (expit(-high) - expit(-low))
         second = expit(low) + share * (expit(high) - expit(low))
         return np.concatenate([first[..., ::-1], second], axis=1)
@@ -98,8 +98,8 @@ def order_statistics(values: Floats, places: NDArray[np.intp]) -> Floats:
         unclear |= np.isnan(at)
         for beside in {max(place - 1, 0), min(place + 1, last)} - {place}:
             unclear |= ordered[:, beside] == at
-    some = np.flatnonzero(unclear)
-    out[some] = np.sort(values[some], axis=1)[:, places]
+    tied = np.flatnonzero(unclear)
+    out[tied] = np.sort(values[tied], axis=1)[:, places]
     return out
 
 

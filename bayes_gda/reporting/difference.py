@@ -88,8 +88,8 @@ class Difference:
     @property
     def changed(self) -> tuple[Change, ...]:
         """The numbers that changed by more than their noise, the clearest first."""
-        found = [c for c in self.numbers if c.beyond]
-        return tuple(sorted(found, key=lambda c: -abs(c.difference) / c.noise if c.noise else -math.inf))
+        changes = [c for c in self.numbers if c.beyond]
+        return tuple(sorted(changes, key=lambda c: -abs(c.difference) / c.noise if c.noise else -math.inf))
 
     @property
     def same(self) -> bool:
@@ -104,14 +104,14 @@ def read_report(path: str | os.PathLike[str]) -> dict[str, Any]:
     if file.suffix == ".html":
         file = file.with_name("report.json")
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        report = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"Cannot read {str(file)!r}: {error.strerror}. Give the folder of a report.") from None
     except (ValueError, RecursionError):
         raise DataError(f"{str(file)!r} is not valid JSON. Give the folder of a report.") from None
-    if not isinstance(found, dict) or not {"conclusions", "reproduce", "comparison"} <= found.keys():
+    if not isinstance(report, dict) or not {"conclusions", "reproduce", "comparison"} <= report.keys():
         raise DataError(f"{str(file)!r} is not that of a report. Give the folder of one.")
-    return found
+    return report
 
 
 def compare_reports(before: Mapping[str, Any], after: Mapping[str, Any]) -> Difference:
@@ -143,12 +143,12 @@ def compare_reports(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff
 
 
 def _made(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
-    one, two = a["reproduce"], b["reproduce"]
+    old_run, new_run = a["reproduce"], b["reproduce"]
     for name in ("command", "seed", "tolerance", "sampler", "platform"):
-        if one.get(name) != two.get(name):
-            old, new = ("none" if side.get(name) is None else side[name] for side in (one, two))
+        if old_run.get(name) != new_run.get(name):
+            old, new = ("none" if run.get(name) is None else run[name] for run in (old_run, new_run))
             yield f"{name}: {old} → {new}"
-    versions = [{line["package"]: line["version"] for line in side["versions"]} for side in (one, two)]
+    versions = [{line["package"]: line["version"] for line in run["versions"]} for run in (old_run, new_run)]
     for package in sorted(versions[0].keys() | versions[1].keys(), key=str.lower):
         old, new = (side.get(package, "not used") for side in versions)
         if old != new:
@@ -167,7 +167,7 @@ def _data(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[str]:
     for key, words, field in (("features", "features", "feature"), ("balance", "classes", "class")):
         sides = [[str(line[field]) for line in side["data"][key]] for side in (a, b)]
         gone, new = ([x for x in sides[i] if x not in sides[1 - i]] for i in (0, 1))
-        yield from (f"{words} {verb}: {_listed(some)}" for verb, some in (("gone", gone), ("new", new)) if some)
+        yield from (f"{words} {verb}: {_listed(names)}" for verb, names in (("gone", gone), ("new", new)) if names)
 
 
 def _conclusions(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -175,10 +175,8 @@ def _conclusions(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[dict[st
     for topic in dict.fromkeys([*sides[0], *sides[1]]):
         old, new = (side.get(topic) for side in sides)
         if old is None or new is None or old["light"] != new["light"]:
-            found = {"before": old, "after": new}
-            lines = {
-                key: line and {"light": line["light"], "sentence": line["sentence"]} for key, line in found.items()
-            }
+            pair = {"before": old, "after": new}
+            lines = {key: line and {"light": line["light"], "sentence": line["sentence"]} for key, line in pair.items()}
             yield {"topic": topic, **lines}
 
 
@@ -231,13 +229,13 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
 
 
 def _numbers(a: Mapping[str, Any], b: Mapping[str, Any], *, same: bool) -> tuple[Change, ...]:
-    one, two = dict(_known(a, same)), dict(_known(b, same))
-    shared = [name for name in one if name in two]
+    old, new = dict(_known(a, same)), dict(_known(b, same))
+    shared = [name for name in old if name in new]
     scale = DRAWN if same else 1.0
     limit = NormalDist().inv_cdf(1 - LEVEL / (2 * max(1, len(shared))))
     changes = []
     for name in shared:
-        (x, s), (y, t) = one[name], two[name]
+        (x, s), (y, t) = old[name], new[name]
         noise = scale * math.hypot(s, t)
         rounding = ROUNDING * max(abs(x), abs(y), 1.0)
         changes.append(Change(name, x, y, noise, abs(y - x) > max(limit * noise, rounding)))
@@ -270,16 +268,16 @@ def _measured(report: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
         event = line["class"] if line["event"] == "class" else line["event"]
         for key in ("slope", "intercept"):
             yield f"calibration {key} of {event} ({chosen})", line.get(key), line.get(f"{key}_se")
-    found = report["effects"]
-    for line in found["average"]:
+    effects = report["effects"]
+    for line in effects["average"]:
         what = f"effect of {line['feature']} on P({line['class']}) ({chosen})"
-        yield what, line["estimate"], _error(line["lower"], line["upper"], found["prob"])
-    for line in found["odds"]:
+        yield what, line["estimate"], _error(line["lower"], line["upper"], effects["prob"])
+    for line in effects["odds"]:
         ends = [line["per_unit"], line["per_unit_lower"], line["per_unit_upper"]]
         if all(end is not None and end > 0 for end in ends):
             value, low, high = map(math.log, ends)
             what = f"log odds ratio of {line['feature']}, {line['class']} ({chosen})"
-            yield what, value, _error(low, high, found["prob"])
+            yield what, value, _error(low, high, effects["prob"])
 
 
 def _evidence(report: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:

@@ -195,8 +195,8 @@ def simulation_based_calibration(
         if drawn is None:
             continue
         known = {name: np.asarray(value, dtype=np.float64)[None] for name, value in truth.items()}
-        found = {name: _checked(name, drawn, known[name].shape[1:], draws) for name in known}
-        rows.append(rank_truth(_numbers(known, data, quantities), _numbers(found, data, quantities), rng))
+        draws_by_name = {name: _checked(name, drawn, known[name].shape[1:], draws) for name in known}
+        rows.append(rank_truth(_numbers(known, data, quantities), _numbers(draws_by_name, data, quantities), rng))
     if len(rows) < 2:
         raise DataError(f"{len(rows)} of {simulations} simulations have a posterior. Look at why `posterior` refuses.")
     ranks = np.array([list(row.values()) for row in rows], dtype=np.int64)

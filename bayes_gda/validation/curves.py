@@ -80,8 +80,8 @@ class LearningCurves:
             if name not in self.learners:
                 raise DataError(f"The learners are {', '.join(self.learners)}; got {name!r}.")
         columns = [self.learners.index(first), self.learners.index(second)]
-        found = crossing(self.rows, self.log_loss.mean(axis=0)[:, columns])["rows"]
-        return None if found is None else float(found)
+        rows = crossing(self.rows, self.log_loss.mean(axis=0)[:, columns])["rows"]
+        return None if rows is None else float(rows)
 
     def plot(self) -> "Plot":
         """Show the mean log loss by training rows, with two standard errors to both sides."""

@@ -109,6 +109,9 @@ def test_advice_is_in_the_words_of_the_command_line():
     assert in_options("Sample the posterior: inference='mcmc'.") == "Sample the posterior: --inference mcmc."
     assert in_options("Sample more: draws=450.") == "Sample more: --draws 450."
     assert in_options("Give `prior_scale` a number.") == "Give `--prior-scale` a number."
+    assert in_options("Such as encoding='latin-1', or not.") == "Such as --encoding latin-1, or not."
+    assert in_options("`sep` must be one character") == "`--sep` must be one character"
+    assert in_options("or pass categorical=['a b', 'c'].") == "or pass --categorical 'a b' --categorical 'c'."
 
 
 def test_a_table_goes_to_one_place(tmp_path, capsys):

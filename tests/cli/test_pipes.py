@@ -8,7 +8,7 @@ import pytest
 from command_line import run, run_json
 from pandas.testing import assert_frame_equal
 
-from bayes_gda.cli import outputs, shell
+from bayes_gda.cli import outputs, shell, tabular
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +52,16 @@ def test_types_of_the_rows_that_are_written(folder):
     assert_frame_equal(pd.DataFrame([json.loads(line) for line in lines]), expected)
     binary = run("predict", folder / "lda.nc", folder / "iris.csv", "--to", "parquet").stdout_bytes
     assert_frame_equal(pd.read_parquet(io.BytesIO(binary)), expected, check_dtype=False)
+
+
+@pytest.mark.parametrize("name", ["rows.json", "rows.xls", "rows.csv.gz", "ROWS.JSON"])
+def test_no_csv_is_written_under_the_name_of_another_type(folder, tmp_path, name):
+    out = tmp_path / name
+    message = run("predict", folder / "lda.nc", folder / "iris.csv", "-o", out, code=2).stderr
+    assert f"Rows are not written as .{name.lower().rpartition('.')[2]}; got" in message
+    assert "Name a file of type csv, tsv, jsonl, parquet, feather, xlsx, or say --to TYPE to keep the name." in message
+    assert not out.exists()
+    assert (tabular.check_kind(name, "csv"), tabular.check_kind("rows.ndjson", None)) == ("csv", "jsonl")
 
 
 def test_what_is_wrong_with_stdin_is_said_of_stdin(folder):

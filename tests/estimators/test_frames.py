@@ -148,6 +148,15 @@ def test_dates_are_refused_with_the_remedy():
         BayesianLDA().fit(frame, Y)
 
 
+def test_codes_with_letters_are_taken_as_the_message_says():
+    """Estimators have no `categorical`, which the message once named."""
+    frame = pd.DataFrame(NUMBERS).assign(ward=RNG.choice(["1", "2", "3a"], N))
+    with pytest.raises(DataError, match=r"or make it categories: df\['ward'\].astype\(str\).astype\('category'\)\.$"):
+        BayesianLDA().fit(frame, Y)
+    frame["ward"] = frame["ward"].astype(str).astype("category")
+    assert BayesianLDA().fit(frame, Y).encoding_.feature_names[-2:] == ("ward[2]", "ward[3a]")
+
+
 def test_what_new_rows_may_be():
     frame = pd.DataFrame(COLUMNS)
     model = BayesianLDA().fit(frame, Y)

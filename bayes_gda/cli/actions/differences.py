@@ -10,42 +10,43 @@ from bayes_gda.reporting.difference import Change, Difference
 LISTED = 20
 
 
-def as_json(found: Difference, before: str, after: str) -> dict[str, Any]:
+def as_json(difference: Difference, before: str, after: str) -> dict[str, Any]:
     """Return a difference for JSON."""
-    numbers = [{**asdict(change), "difference": change.difference} for change in found.numbers]
-    return {"a": before, "b": after, "same": found.same, **asdict(found), "numbers": numbers}
+    numbers = [{**asdict(change), "difference": change.difference} for change in difference.numbers]
+    return {"a": before, "b": after, "same": difference.same, **asdict(difference), "numbers": numbers}
 
 
-def show_difference(found: Difference, *, everything: bool) -> None:
+def show_difference(difference: Difference, *, everything: bool) -> None:
     """Print what differs.
 
     Parameters
     ----------
-    found
+    difference
         The difference.
     everything
         Whether to list the numbers that changed by no more than their noise, too.
     """
-    _paragraph("Made differently", found.made)
-    _paragraph("Other data", found.data)
-    if found.conclusions:
-        lines = [(c["topic"], _light(c["before"]), _light(c["after"])) for c in found.conclusions]
+    _paragraph("Made differently", difference.made)
+    _paragraph("Other data", difference.data)
+    if difference.conclusions:
+        lines = [(c["topic"], _light(c["before"]), _light(c["after"])) for c in difference.conclusions]
         show_table("Conclusions", ("topic", "before", "after"), lines, left=3)
-        for c in found.conclusions:
+        for c in difference.conclusions:
             if c["after"] is not None and c["after"]["light"] in COLORS:
                 show(f"Now: {c['topic']} {c['after']['sentence']}", "")
-    _paragraph("Models", found.models)
-    changed = found.changed
+    _paragraph("Models", difference.models)
+    changed = difference.changed
     if changed:
-        title = f"{len(changed)} of {len(found.numbers)} numbers changed by more than their noise"
+        title = f"{len(changed)} of {len(difference.numbers)} numbers changed by more than their noise"
         _numbers(title, changed[:LISTED])
         if len(changed) > LISTED:
             show(f"and {len(changed) - LISTED} more: --json lists all.", "")
     if everything:
-        _numbers("Within their noise", [c for c in found.numbers if not c.beyond])
-    show(*found.predictions)
-    if found.same:
-        show(f"The reports agree: same data, conclusions and models; {len(found.numbers)} numbers within their noise.")
+        _numbers("Within their noise", [c for c in difference.numbers if not c.beyond])
+    show(*difference.predictions)
+    if difference.same:
+        count = len(difference.numbers)
+        show(f"The reports agree: same data, conclusions and models; {count} numbers within their noise.")
 
 
 def _numbers(title: str, changes: Any) -> None:

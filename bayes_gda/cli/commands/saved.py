@@ -96,19 +96,19 @@ def effects(
     """Average effects of the columns on the probabilities, with intervals, or odds ratios."""
     outputs.check_file(out, inputs=[model, rows])
     type_ = tabular.check_kind(out, to and to.value)
-    from bayes_gda.cli.actions import effects as told
+    from bayes_gda.cli.actions import effects
     from bayes_gda.cli.actions.fits import model_name
 
-    options = told.EffectOptions(kind.value, tuple(variable or ()), by, values, interval)
+    options = effects.EffectOptions(kind.value, tuple(variable or ()), by, values, interval)
     table_options = o.table_options(target, categorical, drop, missing, None, False, (sep, decimal, encoding), format)
-    estimator, coding, frame = told.open_model(model, rows, table_options, seed)
+    estimator, coding, frame = effects.open_model(model, rows, table_options, seed)
     with outputs.progress("Effects") as advance:
-        table = told.effects_table(estimator, coding, frame, options, advance)
+        table = effects.effects_table(estimator, coding, frame, options, advance)
     if json or out is not None or to is not None:
         summary = {"model": model_name(estimator), "kind": kind.value, "n": len(frame), "interval": interval}
         tabular.write_rows(table, out, summary if json else None, type_)
     else:
-        told.show_effects(table, options, estimator, len(frame))
+        effects.show_effects(table, options, estimator, len(frame))
 
 
 _REPORT = "The folder of a report, or its report.json."
@@ -127,10 +127,10 @@ def diff(
     from bayes_gda.cli.actions import differences
     from bayes_gda.reporting.difference import compare_reports, read_report
 
-    found = compare_reports(read_report(a), read_report(b))
+    difference = compare_reports(read_report(a), read_report(b))
     if json:
-        outputs.write_json(differences.as_json(found, a, b))
+        outputs.write_json(differences.as_json(difference, a, b))
     elif loudness() > QUIET:
-        differences.show_difference(found, everything=loudness() == VERBOSE)
-    if not found.same:
+        differences.show_difference(difference, everything=loudness() == VERBOSE)
+    if not difference.same:
         raise typer.Exit(NO)

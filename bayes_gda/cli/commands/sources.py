@@ -94,6 +94,6 @@ def simulate(
                 f"`--d`, `--classes`, `--separation` and `--shared` are for gaussian; {what} is fixed. Leave them out."
             )
         drawn, truth = draw_textbook(what.value, n, seed)
-    found = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
-    summary = {"simulation": what.value, "n": n, "seed": seed, "truth": found}
+    parameters = {"pi": truth.pi, "mu": truth.mu, "Sigma": truth.Sigma}
+    summary = {"simulation": what.value, "n": n, "seed": seed, "truth": parameters}
     tabular.write_rows(table_of(drawn), out, summary if json else None, kind)

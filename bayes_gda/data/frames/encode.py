@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.arrays import find_gaps
 from bayes_gda.data.classes import Label, as_labels, code_classes
-from bayes_gda.data.columns import Constant, Encoding, Unseen, fit_encoding, parse_columns
+from bayes_gda.data.columns import BY_DTYPE, Constant, Encoding, Unseen, fit_encoding, parse_columns
 from bayes_gda.data.frames.convert import as_frame
 from bayes_gda.data.frames.formula import FormulaEncoding, fit_formula, split_formula
 from bayes_gda.data.validate import (
@@ -102,7 +102,7 @@ def encode_features(df: pd.DataFrame, formula: str | None) -> tuple[AnyEncoding,
     if formula is not None:
         made, _ = fit_formula(formula, df)
         return made, made.encode(df, missing="keep")
-    return fit_encoding(parse_columns(df, list(df.columns), set()), "keep")
+    return fit_encoding(parse_columns(df, list(df.columns), set(), BY_DTYPE), "keep")
 
 
 def is_plain(df: pd.DataFrame) -> bool:

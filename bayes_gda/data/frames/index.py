@@ -19,12 +19,12 @@ FEWEST_ROWS = 20
 
 def warn_of_index(df: pd.DataFrame, target: str | None) -> None:
     """Give a `DataWarning` if a feature is an index: 0, 1, 2 … or 1, 2, 3 …, or named so with all values different."""
-    found = [str(name) for name in df.columns if name != target and _is_index(str(name), df[name])]
-    if found:
-        columns, they = ("Columns", "number") if len(found) > 1 else ("Column", "numbers")
+    suspects = [str(name) for name in df.columns if name != target and _is_index(str(name), df[name])]
+    if suspects:
+        columns, they = ("Columns", "number") if len(suspects) > 1 else ("Column", "numbers")
         warn_user(
-            f"{columns} {', '.join(map(repr, found))} {they} the rows, which says "
-            f"nothing of new ones. Leave out what is an index: drop={found!r}.",
+            f"{columns} {', '.join(map(repr, suspects))} {they} the rows, which says "
+            f"nothing of new ones. Leave out what is an index: drop={suspects!r}.",
             DataWarning,
         )
 

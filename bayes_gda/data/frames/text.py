@@ -49,7 +49,7 @@ class Dialect:
                 codecs.lookup(self.encoding)
             except LookupError:
                 raise DataError(
-                    f"`encoding` must be one that Python knows, 'latin-1'; got {self.encoding!r}."
+                    f"`encoding` must be one that Python knows, such as 'latin-1'; got {self.encoding!r}."
                 ) from None
         if self.sep is not None and self.sep == self.decimal:
             raise DataError(f"`sep` and `decimal` must differ; both are {self.sep!r}.")

@@ -197,15 +197,15 @@ def log_density_of_single_rows(
         return log_joint_per_draw(draws | {"pi": np.ones_like(draws["pi"])}, X)
     K = len(posterior.m)
     groups = [slice(0, K)] if posterior.shared else [slice(k, k + 1) for k in range(K)]
-    parts = [_group_of_single_rows(posterior, g, some, X, size, rng) for g, some in enumerate(groups)]
+    parts = [_group_of_single_rows(posterior, g, classes, X, size, rng) for g, classes in enumerate(groups)]
     return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=2)
 
 
 def _group_of_single_rows(
-    posterior: NIWPosterior, g: int, some: slice, X: Floats, size: int, rng: np.random.Generator
+    posterior: NIWPosterior, g: int, classes: slice, X: Floats, size: int, rng: np.random.Generator
 ) -> Floats:
     """Return `log_density_of_single_rows` of the classes that share Ψ_g."""
-    m, kappa, nu = posterior.m[some], posterior.kappa[some], posterior.nu[g : g + 1]
+    m, kappa, nu = posterior.m[classes], posterior.kappa[classes], posterior.nu[g : g + 1]
     K, d = m.shape
     C = np.linalg.cholesky(posterior.Psi[g])
     z = solve_triangular(C, (X - m[0]).T)  # (d, n)

@@ -174,16 +174,16 @@ def with_prior_scale(target: RegressionTarget, scale: float) -> RegressionTarget
 
 def _find_start(target: RegressionTarget) -> Floats | None:
     """Return where Newton's method should begin; None for the origin, if the data are few."""
-    found: GaussianPosterior | None = None
+    about: GaussianPosterior | None = None
     size = max(SUBSAMPLE_ROWS, SUBSAMPLE_ROWS_PER_WEIGHT * target.dim)
     if target.n >= 4 * size:  # the mode of a random subsample that stands for all rows, if it has one
         rows = np.sort(np.random.default_rng(SUBSAMPLE_SEED).choice(target.n, size, replace=False))
         part = target.subset(rows, weight=target.n / size)
         try:
-            found = laplace_approximation(part, _climb_by_gradients(part))
+            about = laplace_approximation(part, _climb_by_gradients(part))
         except ConvergenceError:
             return None
-    return _climb_by_gradients(target, found)
+    return _climb_by_gradients(target, about)
 
 
 def _climb_by_gradients(target: RegressionTarget, about: GaussianPosterior | None = None) -> Floats | None:
@@ -216,11 +216,11 @@ def _climb_by_gradients(target: RegressionTarget, about: GaussianPosterior | Non
 
     options = {"gtol": GRADIENT_LENGTH, "ftol": 0.0, "maxfun": MAX_GRADIENTS, "maxls": LINE_SEARCH}
     with np.errstate(over="ignore", invalid="ignore"):
-        found = minimize(loss, z, jac=True, method="L-BFGS-B", options=options)
-        z, slope = found.x, found.jac
-        for i in range(LAST_STEPS if found.success else 0):
+        solution = minimize(loss, z, jac=True, method="L-BFGS-B", options=options)
+        z, slope = solution.x, solution.jac
+        for i in range(LAST_STEPS if solution.success else 0):
             slope = loss(z)[1] if i else slope
-            z = z - found.hess_inv @ slope
+            z = z - solution.hess_inv @ slope
     return start + solve_triangular(L, z, transposed=True) if np.isfinite(z).all() else None
 
 

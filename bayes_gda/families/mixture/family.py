@@ -211,8 +211,8 @@ class Mixture(FusedFamily):
 
     def draw_prior(self, size: int, random_seed: int) -> dict[str, Floats]:
         """Draw the parameters (size, …) from the prior."""
-        how = self.components, self.axis, self.covariances
-        return draw_components(self.prior, self.alpha, *how, size, random_seed)
+        structure = self.components, self.axis, self.covariances
+        return draw_components(self.prior, self.alpha, *structure, size, random_seed)
 
     def block(self) -> MixtureBlock:
         """Return the density of weights, centres and covariances."""
@@ -260,8 +260,8 @@ class Mixture(FusedFamily):
         """Return the PyMC model."""
         from bayes_gda.models import mixture
 
-        how: Any = {"class_prior": Dirichlet(self.alpha), "covariances": self.covariances, "axis": self.axis}
-        return mixture.build(self.plain_data, self.components, self.prior, **how)
+        arguments: Any = {"class_prior": Dirichlet(self.alpha), "covariances": self.covariances, "axis": self.axis}
+        return mixture.build(self.plain_data, self.components, self.prior, **arguments)
 
 
 class SharedMixture(Mixture):

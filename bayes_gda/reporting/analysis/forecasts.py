@@ -29,14 +29,16 @@ CHANCE = 0.5
 LEVEL, LARGE_ERROR = 0.05, 0.05
 
 
-def doubted(found: Conclusion, what: str, remarks: Sequence[Remark], settings: ReportSettings) -> Conclusion:
+def doubted(conclusion: Conclusion, what: str, remarks: Sequence[Remark], settings: ReportSettings) -> Conclusion:
     """Return a green conclusion as amber if features may have given the classes away; others as they are."""
     leaks = list(dict.fromkeys(name for remark in remarks if remark.leak for name in remark.columns))
-    if found.light != "green" or not leaks:
-        return found
-    sentence = f"{found.sentence} {what} may rest on {listed_names([short_name(x) for x in leaks])} alone."
+    if conclusion.light != "green" or not leaks:
+        return conclusion
+    sentence = f"{conclusion.sentence} {what} may rest on {listed_names([short_name(x) for x in leaks])} alone."
     drop = settings.command("report", *(word for name in leaks for word in ("--drop", name)))
-    return replace(found, light="amber", sentence=sentence, step="First settle whether the data are sound.", call=drop)
+    return replace(
+        conclusion, light="amber", sentence=sentence, step="First settle whether the data are sound.", call=drop
+    )
 
 
 def how_good(analysis: Analysis) -> Conclusion:
@@ -72,8 +74,8 @@ def how_good(analysis: Analysis) -> Conclusion:
         )
     estimator = analysis.chosen.fitted.family.estimator
     ranking, crossed = better_than_chance(analysis.chosen.performance), bool(cross_validated(analysis))
-    found = graded(sentence, gain, error, estimator, missed, ranking, crossed=crossed)
-    return doubted(found, "These scores", analysis.remarks, analysis.settings)
+    conclusion = graded(sentence, gain, error, estimator, missed, ranking, crossed=crossed)
+    return doubted(conclusion, "These scores", analysis.remarks, analysis.settings)
 
 
 def cross_validated(analysis: Analysis) -> str:
@@ -94,16 +96,16 @@ def _recall(name: str, line: Any) -> str:
     return f"class “{short_name(name)}” ({percent(line['recall'])} of {line['rows']:.0f} rows, {interval})"
 
 
-def better_than_chance(found: Performance) -> str:
+def better_than_chance(scores: Performance) -> str:
     """Say of which class the ranking of rows is better than chance for certain; empty if of none.
 
     The interval of the class with the largest AUC is widened for the number of classes (Bonferroni).
     """
-    if not found.curves:
+    if not scores.curves:
         return ""
-    name, best = max(found.curves.items(), key=lambda item: item[1].auc)
-    events = 1 if len(found.curves) == 2 else len(found.curves)  # of two classes one is the other's mirror image
-    low, high = auc_interval(best.auc, best.events, best.others, prob=1 - (1 - found.prob) / events)
+    name, best = max(scores.curves.items(), key=lambda item: item[1].auc)
+    events = 1 if len(scores.curves) == 2 else len(scores.curves)  # of two classes one is the other's mirror image
+    low, high = auc_interval(best.auc, best.events, best.others, prob=1 - (1 - scores.prob) / events)
     return f"AUC of class “{short_name(name)}” {best.auc:.3f} ({low:.3f} to {high:.3f})" if low > CHANCE else ""
 
 

@@ -8,7 +8,7 @@ predictions    plot_predictions, plot_intervals, plot_separation, plot_effects
 calibration    plot_reliability, plot_thresholds, plot_costs, plot_decisions
 comparison     plot_pareto_k, plot_models, plot_sensitivity, plot_power_scaling
 continuum      plot_continuum
-performance    plot_confusion, plot_curves
+performance    plot_confusion, plot_curves, plot_importance
 assumptions    plot_distances
 style          Plot, save
 textbook       the figures of the textbook, in a folder of their own
@@ -18,7 +18,7 @@ from bayes_gda.reporting.plots.assumptions import plot_distances
 from bayes_gda.reporting.plots.calibration import plot_costs, plot_decisions, plot_reliability, plot_thresholds
 from bayes_gda.reporting.plots.comparison import plot_models, plot_pareto_k, plot_power_scaling, plot_sensitivity
 from bayes_gda.reporting.plots.continuum import plot_continuum
-from bayes_gda.reporting.plots.performance import plot_confusion, plot_curves
+from bayes_gda.reporting.plots.performance import plot_confusion, plot_curves, plot_importance
 from bayes_gda.reporting.plots.plane import Plane, discriminant_plane, feature_plane
 from bayes_gda.reporting.plots.posteriors import plot_forest, plot_marginals, plot_pair
 from bayes_gda.reporting.plots.predictions import plot_effects, plot_intervals, plot_predictions, plot_separation
@@ -42,6 +42,7 @@ __all__ = [
     "plot_energy",
     "plot_ess",
     "plot_forest",
+    "plot_importance",
     "plot_intervals",
     "plot_marginals",
     "plot_models",

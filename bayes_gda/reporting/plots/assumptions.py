@@ -36,8 +36,8 @@ def plot_distances(distances: Mapping[Any, Quantiles]) -> Plot:
     >>> from bayes_gda.reporting.plots import plot_distances
     >>> from bayes_gda.families.gaussian.assumptions import gaussian_assumptions
     >>> data = load_example("lda-mixture").subset(range(0, 1000, 5))
-    >>> found = gaussian_assumptions(data, shared=True, diagonal=False, random_seed=0)
-    >>> plot_distances(found.distances).alt
+    >>> checks = gaussian_assumptions(data, shared=True, diagonal=False, random_seed=0)
+    >>> plot_distances(checks.distances).alt
     'Rows outside the band of a Gaussian class: 0 25 %, 1 12 %.'
     """
     if not distances:

@@ -1,4 +1,4 @@
-"""How well the classes of held-out rows are told apart: the confusion matrix, and ROC and precision-recall curves."""
+"""How well the classes of held-out rows are told apart: confusion matrix, curves, and what each feature adds to it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.lines import Line2D
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from bayes_gda.checks import finite
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.performance import Performance
 from bayes_gda.reporting.plots.style import (
@@ -17,11 +18,14 @@ from bayes_gda.reporting.plots.style import (
     GREY,
     Plot,
     class_style,
+    counted,
     labels,
     legend,
+    listing,
     new_figure,
     note,
     plain,
+    row_axis,
     styled,
     text_width,
 )
@@ -30,6 +34,8 @@ from bayes_gda.reporting.plots.style import (
 MOST_CLASSES, MOST_CURVES = 20, 6
 # Inches for the names of the columns, side by side with some space between them.
 ROOM = 4.0
+# Features of a plot of importance.
+MOST_FEATURES = 25
 # On a shade darker than this share of the darkest, white is read better than black.
 DARK = 0.6
 
@@ -112,8 +118,8 @@ def plot_curves(performance: Performance, class_names: Sequence[Any]) -> Plot:
     >>> train, test = load_example("pima").split()
     >>> model = BayesianLDA().fit(train)
     >>> from bayes_gda.evaluation.performance import performance
-    >>> found = performance(model.predict_proba(test), test.y, class_names=test.class_names)
-    >>> plot_curves(found, test.class_names).alt
+    >>> scores = performance(model.predict_proba(test), test.y, class_names=test.class_names)
+    >>> plot_curves(scores, test.class_names).alt
     'ROC and precision-recall curves. Yes: AUC 0.827, average precision 0.715.'
     """
     names = [str(name) for name in class_names]
@@ -152,3 +158,56 @@ def plot_curves(performance: Performance, class_names: Sequence[Any]) -> Plot:
         for name, c in ((name, performance.curves[name]) for name in shown)
     ]
     return Plot(figure, caption, f"ROC and precision-recall curves. {'; '.join(figures)}.")
+
+
+@styled
+def plot_importance(importances: ArrayLike, feature_names: Sequence[Any], *, score: str = "accuracy") -> Plot:
+    """Show by how much a score falls when the values of a feature are permuted among the rows.
+
+    Parameters
+    ----------
+    importances
+        (d, R) falls of the score, one for each permutation: `importances` of scikit-learn's `permutation_importance`.
+    feature_names
+        (d,) names.
+    score
+        What was scored, for the axis.
+
+    Examples
+    --------
+    >>> from sklearn.inspection import permutation_importance
+    >>> from bayes_gda import BayesianLDA, load_example
+    >>> from bayes_gda.reporting.plots import plot_importance
+    >>> train, test = load_example("iris").split()
+    >>> model = BayesianLDA().fit(train)
+    >>> y = [test.class_names[k] for k in test.y]
+    >>> result = permutation_importance(model, test.X, y, n_repeats=10, random_state=0)
+    >>> plot_importance(result.importances, test.feature_names).alt.partition(":")[0]
+    'Permutation importance of 4 features'
+    """
+    falls = finite("importances", importances, error=DataError)
+    if falls.ndim != 2 or not falls.size or len(falls) != len(feature_names):
+        raise DataError(
+            f"`importances` must be (d, R) for the {len(feature_names)} features; got shape {falls.shape}. Give "
+            "`importances` of scikit-learn's permutation_importance."
+        )
+    mean = falls.mean(axis=1)
+    order = np.argsort(-mean, kind="stable")
+    kept = order[:MOST_FEATURES]
+    figure, [[axes]] = new_figure(0.9 + 0.24 * max(4, len(kept)))
+    position = np.arange(len(kept))
+    axes.plot(falls[kept].ravel(), position.repeat(falls.shape[1]), ".", color=GREY, markersize=3)
+    axes.plot(mean[kept], position, "o", color=BLUE, markersize=5)
+    axes.axvline(0, color=BLACK, linewidth=0.8)
+    row_axis(axes, labels([feature_names[j] for j in kept], 30, inches=2.2))
+    axes.set_xlabel(f"fall of the {plain(score)} when the feature is permuted")
+    left_out = f"{len(kept)} of {len(mean)} features shown, the most important" if len(kept) < len(mean) else ""
+    note(figure, left_out)
+    caption = (
+        f"Permutation importance: by how much the {plain(score)} falls when the values of a feature are permuted among "
+        f"the rows. Grey dots are single permutations ({falls.shape[1]} for each feature), blue dots their means. "
+        "Features that carry the same information stand in for each other, so that each may look unimportant."
+    )
+    caption += f" {left_out}." if left_out else ""
+    first = listing([f"{plain(feature_names[j], 40)} {mean[j]:.3f}" for j in order], 3)
+    return Plot(figure, caption, f"Permutation importance of {counted(len(mean), 'feature')}: {first}.")

@@ -58,6 +58,12 @@ def effect_curves(name, draws=40):
     return out
 
 
+def falls(name, repeats=5):
+    """Falls of a score, the first feature the most important, the last one without effect."""
+    d = data(name).d
+    return np.linspace(0.2, 0, d)[:, None] + 0.01 * np.random.default_rng(0).normal(size=(d, repeats))
+
+
 def on(plot, *names):
     """Scenes of one plot, by the data that it is made of."""
     return {f"{plot}-{name}": lambda name=name: MAKE[plot](name) for name in names}
@@ -91,6 +97,7 @@ MAKE = {
     "confusion": lambda name: plots.plot_confusion(judged(name).confusion, data(name).class_names),
     "curves": lambda name: plots.plot_curves(judged(name), data(name).class_names),
     "distances": lambda name: plots.plot_distances(distances(name)),
+    "importance": lambda name: plots.plot_importance(falls(name), data(name).feature_names),
     "effects": lambda name: plots.plot_effects(effect_curves(name), "lda"),
 }
 SCENES = {
@@ -128,6 +135,7 @@ SCENES = {
     **on("confusion", "pima", "twelve", "hostile"),
     **on("curves", "pima", "twelve", "hostile"),
     **on("distances", "pima", "twelve", "hostile"),
+    **on("importance", "breast-cancer", "hostile"),
     **on("effects", "pima", "twelve", "hostile"),
     "reliability-top": lambda: plots.plot_reliability({"top label": curves("pima")["top label"]}),
     "thresholds-pima": lambda: plots.plot_thresholds(thresholds()["logistic"], class_name="Yes"),

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from reporting.plots.fits import data, judged
 from reporting.plots.scenes import lines, scene
+from sklearn.inspection import permutation_importance
 
+from bayes_gda import BayesianLDA
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.performance import performance
 from bayes_gda.reporting import plots
@@ -42,7 +44,28 @@ def test_curves_are_those_of_the_second_of_two_classes():
     np.testing.assert_array_equal(lines(right)[0], np.column_stack([found.recall, found.precision]))
 
 
+def test_importances_are_those_of_scikit_learn():
+    """A feature that is the class in disguise comes first, and the mark is the mean of its permutations."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    X = np.column_stack([rng.normal(size=200), y + 0.1 * rng.normal(size=200)])
+    model = BayesianLDA().fit(X, y)
+    falls = permutation_importance(model, X, y, n_repeats=4, random_state=0).importances
+    plot = plots.plot_importance(falls, ["noise", "class itself"])
+    [axes] = plot.figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["class itself", "noise"]
+    single, mean = lines(axes)[:2]
+    np.testing.assert_allclose(mean[:, 0], falls.mean(axis=1)[::-1])
+    np.testing.assert_allclose(single[:4, 0], falls[1])
+    assert plot.alt.startswith("Permutation importance of 2 features: class itself 0.")
+    many = plots.plot_importance(np.arange(40.0)[:, None], [f"f{j}" for j in range(40)])
+    assert len(many.figure.axes[0].get_yticklabels()) == 25
+    assert "25 of 40 features shown, the most important." in many.caption
+
+
 def test_what_cannot_be_shown_is_refused():
+    with pytest.raises(DataError, match="must be \\(d, R\\) for the 2 features; got shape \\(2,\\)"):
+        plots.plot_importance([0.1, 0.2], ["a", "b"])
     with pytest.raises(DataError, match="must be \\(K, K\\)"):
         plots.plot_confusion(np.ones((2, 3)), ["a", "b"])
     with pytest.raises(DataError, match="no curve"):

@@ -40,8 +40,8 @@ NARROW = 0.003
 # Weights and variances of the normal mixture, and with neighbours merged: from v = 4 on that errs by less than 8e-4.
 FINE = tuple((p, s**-2.0) for p, s in zip(MIXTURE_WEIGHTS, MIXTURE_SCALES, strict=True))
 COARSE = tuple(
-    (sum(p for p, _ in some), sum(p * v for p, v in some) / sum(p for p, _ in some))
-    for some in (FINE[:3], FINE[3:5], FINE[5:])
+    (sum(p for p, _ in part), sum(p * v for p, v in part) / sum(p for p, _ in part))
+    for part in (FINE[:3], FINE[3:5], FINE[5:])
 )
 WIDE = 4.0
 # e^{a − max} of all other classes together, at least: less is no probability.

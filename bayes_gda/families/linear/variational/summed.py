@@ -134,8 +134,8 @@ def judge_summed(
     return conclude(laplace, beyond, certified)
 
 
-def _shift(seen: Seen, some: Survey) -> PredictionShift:
+def _shift(seen: Seen, typical: Survey) -> PredictionShift:
     gap, link = (
-        min(float(np.quantile(x, 0.95)), most) for x, most in ((some.change, seen.gap), (some.link, seen.link))
+        min(float(np.quantile(x, 0.95)), most) for x, most in ((typical.change, seen.gap), (typical.link, seen.link))
     )
     return PredictionShift(seen.gap, gap, seen.gap, gap, seen.link, link, seen.flips / seen.rows, 0.0, rows=seen.rows)
