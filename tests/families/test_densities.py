@@ -255,3 +255,18 @@ def test_log_priors_are_those_of_scipy():
     gamma = (stats.invgamma.logpdf(s2, 2.5, scale=1.7) + np.log(s2)).sum(axis=(1, 2))
     np.testing.assert_allclose(found["sigma2"], gamma)
     np.testing.assert_allclose(found["mu"], stats.norm.logpdf(mu, 0.4, np.sqrt(s2 / 0.3)).sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("name", ["lda", "qda", "naive"])
+@pytest.mark.parametrize("lkj", [False, True])
+def test_a_density_at_many_points_is_that_at_each(name, lkj):
+    iris = load_example("iris").subset(range(0, 150, 5))
+    p = LKJ(scale=np.ones(4), m=np.zeros(4), mean_scale=np.full(4, 5.0), eta=1.5)
+    density = get_family(name).bind(iris, p if lkj else None).density
+    W = np.random.default_rng(0).normal(0, 0.3, (2, 3, density.dim))
+    values, gradients = density.values_and_gradients(W)
+    for i in range(2):
+        for j in range(3):
+            value, gradient = density.values_and_gradients(W[i, j])
+            np.testing.assert_allclose(values[i, j], value)
+            np.testing.assert_allclose(gradients[i, j], gradient, atol=1e-9)
