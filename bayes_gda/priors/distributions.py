@@ -45,21 +45,23 @@ Seed = int | np.random.Generator | None
 
 
 def within_floats[**P](draw: Callable[P, dict[str, Floats]]) -> Callable[P, dict[str, Floats]]:
-    """Let a method that draws say in our own words that draws overflow, or that a variance among them underflows.
-
-    BLAS and LAPACK return inf and nan without a word, so that the draws themselves are looked at.
-    """
+    """Let a method that draws say in our own words that draws overflow, or that a variance among them underflows."""
 
     @wraps(draw)
     def checked(*args: P.args, **kwargs: P.kwargs) -> dict[str, Floats]:
-        draws: dict[str, Floats] = {}
-        with suppress(FloatingPointError, np.linalg.LinAlgError), np.errstate(all="raise", under="ignore"):
-            draws = draw(*args, **kwargs)
-        if not draws or not all(np.isfinite(values).all() for values in draws.values()):
-            raise PriorError("Draws of this prior leave the range of floats. Give scales nearer to 1.")
-        return draws
+        return _finite_draws(lambda: draw(*args, **kwargs))
 
     return checked
+
+
+def _finite_draws(draw: Callable[[], dict[str, Floats]]) -> dict[str, Floats]:
+    """Draw; BLAS and LAPACK return inf and nan without a word, so that the draws themselves are looked at."""
+    draws: dict[str, Floats] = {}
+    with suppress(FloatingPointError, np.linalg.LinAlgError), np.errstate(all="raise", under="ignore"):
+        draws = draw()
+    if not draws or not all(np.isfinite(values).all() for values in draws.values()):
+        raise PriorError("Draws of this prior leave the range of floats. Give scales nearer to 1.")
+    return draws
 
 
 def _is_zero(value: object) -> bool:

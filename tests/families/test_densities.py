@@ -1,10 +1,12 @@
 """The hand-written densities are the model's own graph: value, gradient, variables, prior and likelihood."""
 
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
 import pytest
+from scipy import stats
 
 from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
 from bayes_gda.families.built import family_of
@@ -226,3 +228,45 @@ def test_a_hierarchical_density_is_finite_where_the_data_are_all():
     value, gradient = density.values_and_gradients(np.array([[0.0, 0.1, -0.2]]))
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
+
+
+def test_log_priors_are_those_of_scipy():
+    """Of scales by their logarithms: half-normal or inverse-gamma, and normal means."""
+    iris = load_example("iris").subset(range(0, 150, 5))
+    rng, (K, d) = np.random.default_rng(0), (3, 4)
+    s2, mu = rng.gamma(2.0, size=(2, K, d)), rng.standard_normal((2, K, d))
+    draws = {"sigma2": s2, "mu": mu, "pi": np.full((2, K), 1 / K)}
+    p = LKJ(scale=np.full(d, 1.3), m=np.full(d, 0.4), mean_scale=np.full(d, 2.0), eta=2.5)
+    found = get_family("naive").bind(iris, p).density.log_prior(draws)
+    half = (stats.halfnorm.logpdf(np.sqrt(s2), scale=1.3) + 0.5 * np.log(s2)).sum(axis=(1, 2))
+    np.testing.assert_allclose(found["sigma"], half)
+    np.testing.assert_allclose(found["mu"], stats.norm.logpdf(mu, 0.4, 2.0).sum(axis=(1, 2)))
+    R = np.array([[1, 0.3, 0, 0], [0.3, 1, 0, 0], [0, 0, 1, -0.2], [0, 0, -0.2, 1]])
+    root = np.sqrt(s2)
+    Sigma = root[..., :, None] * R * root[..., None, :]
+    plain, corr = (
+        get_family("qda").bind(iris, replace(p, eta=e)).density.log_prior(draws | {"Sigma": Sigma}) for e in (1.0, 2.5)
+    )
+    volume = [K * replace(p, eta=e).log_normalizer for e in (1.0, 2.5)]
+    np.testing.assert_allclose(plain["Sigma"], half + volume[0])
+    np.testing.assert_allclose(corr["Sigma"], half + volume[1] + 1.5 * K * np.linalg.slogdet(R)[1])
+    g = NIG(m=np.full(d, 0.4), kappa=np.full(d, 0.3), a=np.full(d, 2.5), b=np.full(d, 1.7))
+    found = get_family("naive").bind(iris, g).density.log_prior(draws)
+    gamma = (stats.invgamma.logpdf(s2, 2.5, scale=1.7) + np.log(s2)).sum(axis=(1, 2))
+    np.testing.assert_allclose(found["sigma2"], gamma)
+    np.testing.assert_allclose(found["mu"], stats.norm.logpdf(mu, 0.4, np.sqrt(s2 / 0.3)).sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("name", ["lda", "qda", "naive"])
+@pytest.mark.parametrize("lkj", [False, True])
+def test_a_density_at_many_points_is_that_at_each(name, lkj):
+    iris = load_example("iris").subset(range(0, 150, 5))
+    p = LKJ(scale=np.ones(4), m=np.zeros(4), mean_scale=np.full(4, 5.0), eta=1.5)
+    density = get_family(name).bind(iris, p if lkj else None).density
+    W = np.random.default_rng(0).normal(0, 0.3, (2, 3, density.dim))
+    values, gradients = density.values_and_gradients(W)
+    for i in range(2):
+        for j in range(3):
+            value, gradient = density.values_and_gradients(W[i, j])
+            np.testing.assert_allclose(values[i, j], value)
+            np.testing.assert_allclose(gradients[i, j], gradient, atol=1e-9)

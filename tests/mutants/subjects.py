@@ -32,6 +32,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "bayes_gda/families/linear/densities.py": ("tests/families/test_densities.py",),
     "bayes_gda/families/linear/predictors.py": (
+        "tests/families/linear/test_predictors.py",
         "tests/families/linear/test_classifier.py",
         "tests/families/linear/test_links.py",
     ),

@@ -165,3 +165,9 @@ def test_a_feature_that_never_varies_within_classes_has_no_default(moments):
 def test_bad_parameters_are_refused_with_one_line(make, message):
     with pytest.raises(PriorError, match=message):
         make()
+
+
+def test_a_prior_is_jeffreys_only_if_all_its_numbers_are_zero():
+    assert not NIW(m=0, kappa=0, Psi=np.zeros((2, 2)), nu=0).is_proper
+    with pytest.raises(PriorError):
+        NIW(m=0, kappa=0, Psi=np.diag([0.0, 1.0]), nu=0)
