@@ -9,7 +9,7 @@ import pymc as pm
 import pytest
 import xarray as xr
 
-from bayes_gda import load_example
+from bayes_gda import BayesianNaiveGaussian, load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
@@ -159,6 +159,21 @@ def test_loo_of_a_model_on_moments_that_pymc_sampled():
     assert found.n_data_points == IRIS.n
     assert -15 < found.elpd < 0
     assert (tree["posterior_predictive"]["y"] == IRIS.y).mean() > 0.8
+
+
+def test_rows_beyond_doubt_keep_their_digits():
+    """log p(y | x) of a setosa is some −1e-25, differs between draws, and must not be 0 in all: `az.loo` fails then."""
+    data = load_example("iris")
+    model, fitted = naive.build(data), BayesianNaiveGaussian(draws=25, chains=4).fit(data)
+    with model:
+        likelihood = pm.compute_log_likelihood(
+            xr.DataTree.from_dict({"posterior": fitted.posterior_["posterior"].to_dataset()}),
+            progressbar=False,
+            extend_inferencedata=False,
+        )
+    ours = fitted.posterior_["log_likelihood"]["y"].to_numpy()
+    assert (ours < 0).all()
+    np.testing.assert_allclose(likelihood["y"].to_numpy(), ours, rtol=1e-7)
 
 
 def test_weights_count_in_the_density_and_leave_no_rows():
