@@ -375,7 +375,7 @@ class RDA(Family):
     def exact(self) -> Exact:
         """Return the average over the grid, whose charge for the estimated target is by Laplace's method."""
         m, grid = self.moments, self.prior
-        check_effort(m.n, m.d, m.K, len(grid.pooling) * len(grid.diagonal))
+        check_effort(int(m.n), m.d, m.K, len(grid.pooling) * len(grid.diagonal))
         alpha = Dirichlet().vector(m.K)
         model = AveragedClassifier(self.moments, alpha, pooled_covariance(self.moments), self.prior)
         reason = (
