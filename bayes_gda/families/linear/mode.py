@@ -55,7 +55,7 @@ UNKNOWN_ACTIVATION = 50.0
 SCALE_BOUNDS = (1e-3, 1e3)
 # Square matrices of all weights that stand in memory at the same time; passes of Newton's method and of expectation
 # propagation together, and operations for each cube of the weights in the products of square matrices of the latter.
-# Measured with 200 rows: 1.5 s for 1000 columns; of 5000 columns Laplace took 11 s, and propagation more than 5 minutes.
+# Measured with 200 rows: 1.5 s for 1000 columns; for 5000 Laplace took 11 s, propagation over 5 minutes.
 MATRICES, PASSES, OF_SQUARES = 8, 25, 30
 # Passes of the variational approximation of several classes (2 to 8), with what its certificate takes, some 4 more; and
 # the operations that a point of a row takes for each class, and for each pair of classes. Measured with 1000 rows of 5
