@@ -228,6 +228,8 @@ def test_a_hierarchical_density_is_finite_where_the_data_are_all():
     value, gradient = density.values_and_gradients(np.array([[0.0, 0.1, -0.2]]))
     assert np.isfinite(value).all()
     assert np.isfinite(gradient).all()
+    far = np.array([[-800.0, 1.0, 1.0], [400.0, 1.0, 1.0], [900.0, 1.0, 1.0]])
+    assert (density.values_and_gradients(far)[0] == -np.inf).all()  # and no raw warning
 
 
 def test_log_priors_are_those_of_scipy():

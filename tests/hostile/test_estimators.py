@@ -8,7 +8,7 @@ import pytest
 from hostile.judge import Refused, check_classifier, lawful
 from hostile.profiles import examples
 from hostile.strategies import FAIR_WEIGHTS, formed_tables, tables, tables_with_gaps
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bayes_gda import NIW, InferenceWarning, Moments
@@ -255,6 +255,7 @@ def test_odd_costs_and_shares(costs, reject, prior):
 
 
 @examples(15, 500)
+@example(m=0.0, kappa=1e308, psi=[1e308, 0.0, 0.0, 1e308], nu=1e308)  # κ n is beyond floats, κ n/(κ + n) is not
 @given(m=NUMBERS, kappa=NUMBERS, psi=st.lists(NUMBERS, min_size=4, max_size=4), nu=NUMBERS)
 def test_odd_priors(m, kappa, psi, nu):
     rng = np.random.default_rng(0)

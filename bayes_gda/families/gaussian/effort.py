@@ -8,7 +8,7 @@ from bayes_gda.memory import announce_work, require_memory
 MATRICES, BESIDE_MODELS = 9, 13
 
 
-def check_effort(n: int, d: int, K: int, models: int = 0) -> None:
+def check_effort(n: float, d: int, K: int, models: int = 0) -> None:
     """Raise if a fit would take more memory than is free, and say so if it is expected to take more than a minute.
 
     Parameters

@@ -89,10 +89,13 @@ class NIWPosterior:
         _check_enough(self.kappa + moments.count)
         n, kappa = moments.count, self.kappa + moments.count
         delta = moments.mean - self.m
-        gain = moments.scatter + (self.kappa * n / kappa)[:, None, None] * delta[:, :, None] * delta[:, None, :]
-        # Summed over all classes for LDA (G = 1), kept apart for QDA (G = K).
-        n_group, gain = (n.sum(keepdims=True), gain.sum(axis=0, keepdims=True)) if self.shared else (n, gain)
-        Psi, nu, alpha = self.Psi + gain, self.nu + n_group, self.alpha + n
+        with np.errstate(over="ignore", invalid="ignore"):
+            gain = moments.scatter + (self.kappa / kappa * n)[:, None, None] * delta[:, :, None] * delta[:, None, :]
+            # Summed over all classes for LDA (G = 1), kept apart for QDA (G = K).
+            n_group, gain = (n.sum(keepdims=True), gain.sum(axis=0, keepdims=True)) if self.shared else (n, gain)
+            Psi, nu, alpha = self.Psi + gain, self.nu + n_group, self.alpha + n
+        if not np.isfinite(Psi).all():
+            raise PriorError("The prior's `m` is so far from the data that squares overflow. Give it in their units.")
         d = moments.d
         m = self.m + (n / kappa)[:, None] * delta
         _check_freedom(nu, d)
@@ -224,7 +227,7 @@ class NIGPosterior:
         _check_freedom(2 * a, 1)
         delta = moments.mean - self.m
         squares = np.diagonal(moments.scatter, axis1=1, axis2=2)
-        b = self.b + 0.5 * (squares + self.kappa * n / kappa * delta**2)
+        b = self.b + 0.5 * (squares + self.kappa / kappa * n * delta**2)
         m = self.m + n / kappa * delta
         if not self.kappa.all():
             _check_spread(b)
@@ -317,8 +320,12 @@ def _log_normalizer(Psi: Floats, nu: Floats) -> Floats:
     """log Γ_d(ν/2) − (ν/2) log|Ψ|, the part of the inverse-Wishart's normaliser that does not cancel."""
     d = Psi.shape[-1]
     log_det = np.linalg.slogdet(Psi)[1]
-    log_gamma = gammaln((nu[:, None] - np.arange(d)) / 2).sum(axis=1)  # log Γ_d(ν/2) but for its power of π
-    return log_gamma + 0.25 * d * (d - 1) * np.log(np.pi) - 0.5 * nu * log_det
+    with np.errstate(over="ignore", invalid="ignore"):
+        log_gamma = gammaln((nu[:, None] - np.arange(d)) / 2).sum(axis=1)  # log Γ_d(ν/2) but for its power of π
+        out: Floats = log_gamma + 0.25 * d * (d - 1) * np.log(np.pi) - 0.5 * nu * log_det
+    if not np.isfinite(out).all():
+        raise PriorError(f"The evidence leaves the range of floats with ν = {nu.max():.3g}. Give a smaller `nu`.")
+    return out
 
 
 def _dirichlet_log_normalizer(alpha: Floats) -> float:

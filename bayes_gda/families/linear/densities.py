@@ -130,7 +130,12 @@ class HierarchicalDensity(Density):
         return np.concatenate([[t], (w - r * estimate) / sigma])
 
     def values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
-        """Return log p (…) and its gradient (…, dim)."""
+        """Return log p (…) and its gradient (…, dim); −inf where scales leave the range of floats."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            value, gradient = self._values_and_gradients(W)
+        return np.where(np.isnan(value), -np.inf, value), gradient
+
+    def _values_and_gradients(self, W: Floats) -> tuple[Floats, Floats]:
         t, z = W[..., :1], W[..., 1:]
         slope, estimate, _, constant = self._fixed
         s, r, sigma, rest = self._scales(t)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from bayes_gda import linalg
+from bayes_gda.families.linear import softmax_links
 from bayes_gda.families.linear.predictors import SoftmaxPredictor, softmax_activations
 from bayes_gda.methods.laplace import GaussianPosterior, NewtonInfo
 
@@ -45,6 +46,8 @@ def test_weights_that_nothing_tells_apart_have_no_variance_of_their_difference()
 def test_probabilities_do_not_depend_on_the_blocks(link, monkeypatch):
     posterior, Phi, K = many_classes(n=40, K=5)
     whole = SoftmaxPredictor(Phi, K).gaussian(posterior, link)
+    form = softmax_links.mean_field if link == "probit" else softmax_links.expected_softmax
+    np.testing.assert_allclose(whole, form(*softmax_activations(posterior, K)(Phi)), rtol=1e-9)
     monkeypatch.setattr(linalg, "WIDE_ELEMENTS", 1000)
     assert linalg.moment_width(Phi.shape[1], K) > linalg.BLOCK_ELEMENTS / len(Phi)
     np.testing.assert_allclose(SoftmaxPredictor(Phi, K).gaussian(posterior, link), whole, rtol=1e-9)

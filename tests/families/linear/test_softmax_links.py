@@ -131,3 +131,11 @@ def test_wide_activations_by_sobol_points(K, width, error):
     mean, cov = of_width(K, width)
     truth = softmax_links.sobol(mean, cov, points=2**16)
     np.testing.assert_allclose(softmax_links.expected_softmax(mean, cov), truth, atol=error)
+
+
+def test_contrasts_have_a_root_and_its_inverse():
+    _, cov = logits(6, 4, 1.5)
+    root, inverse = softmax_links.contrast_root(cov)
+    C = np.eye(4) - 0.25
+    np.testing.assert_allclose(root @ root.transpose(0, 2, 1), C @ cov @ C, atol=1e-12)
+    np.testing.assert_allclose(inverse @ root, np.broadcast_to(np.eye(3), (6, 3, 3)), atol=1e-9)

@@ -109,7 +109,7 @@ def draw_covariances(prior: NIWPosterior, n: Floats, mean: Floats, scatter: Floa
 def inverse_wishart_of(prior: NIWPosterior, n: Floats, mean: Floats, scatter: Floats) -> tuple[Floats, Floats]:
     """Return Ψ (chains, G, d, d) and ν (chains, G) of Σ given completed moments, the means integrated out."""
     delta = mean - prior.m
-    weight = prior.kappa * n / (prior.kappa + n)
+    weight = prior.kappa / (prior.kappa + n) * n
     gain = scatter + weight[:, None, None] * delta[..., :, None] * delta[..., None, :]
     gain, rows = (gain.sum(axis=1, keepdims=True), n.sum(keepdims=True)) if prior.shared else (gain, n)
     Psi = prior.Psi + gain
