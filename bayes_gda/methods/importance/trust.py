@@ -258,8 +258,15 @@ def decide_verdict(evidence: Importance, tolerance: float) -> tuple[Word, str, s
     if close and steady:
         reason = f"The fast approximation is accurate: {figures}. Its importance weights are reliable ({raw})."
         return "trusted", reason, "Use it as it is."
-    fault = "inaccurate" if not close else f"not reliable by its own importance weights ({raw})"
-    reason = f"The fast approximation is {fault}: {figures}. Importance weighting corrects it ({after})."
+    if close:
+        fault = f"is not reliable by its own importance weights ({raw})"
+    elif shift is None and max(moved, spread) <= SHIFT_TOLERANCE:
+        fault = f"may be inaccurate, as only {100 * ess:.0f} % of its importance-weighted draws are effective"
+    elif shift is not None and shift.largest <= tolerance:
+        fault = "may be inaccurate, as its error with two Monte Carlo standard errors exceeds the tolerance"
+    else:
+        fault = "is inaccurate"
+    reason = f"The fast approximation {fault}: {figures}. Importance weighting corrects it ({after})."
     return "corrected", reason, USE_CORRECTED
 
 

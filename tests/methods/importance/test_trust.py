@@ -362,6 +362,22 @@ def test_without_rows_half_of_the_draws_must_be_effective_and_moments_within_a_t
     assert decide_verdict(evidence(**figures), 0.02)[0] == word
 
 
+@pytest.mark.parametrize(
+    ("figures", "fault"),
+    [
+        ({"largest": 0.0165, "error": 0.002}, "may be inaccurate, as its error with two Monte Carlo standard errors"),
+        ({"largest": 0.021, "error": 0.002}, "is inaccurate"),
+        ({"largest": 0.001, "k": 0.9}, "is not reliable by its own importance weights (k̂ = 0.90"),
+        ({"ess": 0.49}, "may be inaccurate, as only 49 % of its importance-weighted draws are effective"),
+        ({"shift": 0.101}, "is inaccurate"),
+    ],
+)
+def test_an_approximation_is_called_inaccurate_only_where_its_measured_error_says_so(figures, fault):
+    word, reason, _ = decide_verdict(evidence(**{"ess": 0.8} | figures), 0.02)
+    assert word == "corrected"
+    assert reason.startswith(f"The fast approximation {fault}")
+
+
 def test_draws_of_all_rounds_are_weighed_against_the_mixture_of_their_proposals(monkeypatch):
     """Then the mean ratio over the pool is the evidence, 1 here, whatever the rounds were."""
     ratios = []
