@@ -290,7 +290,8 @@ class Dataset:
             What a missing value does: raise ("error"), drop its row ("drop"), or become NaN ("keep"). A missing label
             is an error unless its row is dropped.
         unseen
-            What a level does that these rows do not have; see `Encoding.encode`.
+            What a level does that these rows do not have: raise ("error"), count as the average level ("pool"), or
+            be a missing value ("keep"), as not every model has a place for it.
         """
         if self.encoding is None:
             raise DataError("A data set made from arrays cannot encode a table; make it with Dataset.from_frame.")

@@ -117,6 +117,11 @@ class BayesianClassifier(ClassifierMixin, Inputs):  # type: ignore[misc]  # scik
         """Whether missing values (NaN) are integrated out, in `fit` and in predictions."""
         return self._family(2).takes_gaps
 
+    @property
+    def _reads_levels(self) -> bool:
+        """Whether the model reads categories as such, so that a level it has not seen has a place."""
+        return self._family(2).reads_levels
+
     def _fit_rows(self, data: Dataset, classes: NDArray[Any]) -> None:
         """Fit to checked rows by the method asked for, or by the fastest one that holds."""
         settings = self._settings(self.inference, seed_of(self.random_state))

@@ -61,10 +61,16 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         """Whether missing values (NaN) are integrated out, in `fit` and in predictions."""
         raise NotImplementedError
 
+    @property
+    def _reads_levels(self) -> bool:
+        """Whether the model reads categories as such, so that a level it has not seen has a place."""
+        raise NotImplementedError
+
     # ── Rows to learn from ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _validated(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Any]:
         """Return features and labels as arrays; NaN in X is left for each method to take or to refuse."""
+        self._check_unseen()
         if isinstance(X, Dataset):
             return self._of_dataset(X, y, reset)
         if reset:
@@ -169,6 +175,7 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
 
         What has the names of the features, or is an array of as many numbers, has been encoded already.
         """
+        self._check_unseen()
         if not hasattr(X, "columns"):
             array = np.asarray(X)
             if array.ndim == 2 and array.shape[1] == len(self._names()) and array.dtype.kind in "biuf":
@@ -187,6 +194,12 @@ class Inputs(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         elif tuple(X.columns) == encoding.feature_names and not all(c.name in X.columns for c in encoding.columns):
             return X
         return encoding.encode(X, missing="keep", unseen=self.unseen)
+
+    def _check_unseen(self) -> None:
+        """Raise unless the model knows what `unseen` asks for."""
+        known = ("error", "keep") if self._reads_levels else ("error", "pool")
+        if self.unseen not in known:
+            raise DataError(f"`unseen` must be {known[0]!r} or {known[1]!r} for this model; got {self.unseen!r}.")
 
     # ── Checked rows ────────────────────────────────────────────────────────────────────────────────────────────────
 

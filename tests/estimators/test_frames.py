@@ -130,6 +130,22 @@ def test_unseen_levels_are_refused_or_pooled():
         pooled.set_params(unseen="drop").predict(new)
 
 
+def test_a_mark_for_a_new_level_is_read_only_by_models_that_read_levels():
+    """BayesianLDA(unseen="keep") took the mark, −1, for a measurement."""
+    frame = pd.DataFrame(COLUMNS)
+    new = frame.head(2).assign(colour="blue")
+    with pytest.raises(DataError, match=r"`unseen` must be 'error' or 'pool' for this model; got 'keep'"):
+        BayesianLDA(unseen="keep").fit(frame, Y)
+    with pytest.raises(DataError, match=r"`unseen` must be 'error' or 'keep' for this model; got 'pool'"):
+        BayesianNaive(unseen="pool").fit(frame, Y)
+    data = Dataset.from_frame(frame.assign(y=Y), target="y")
+    test = data.encode_labelled(new.assign(y=Y[:2]), target="y", missing="keep", unseen="keep")
+    colours = [name.startswith("colour") for name in data.feature_names]
+    np.testing.assert_array_equal(np.isnan(test.X), np.tile(colours, (2, 1)))
+    with pytest.raises(DataError, match="Missing values in 'colour"):
+        data.encode_labelled(new.assign(y=Y[:2]), target="y", unseen="keep")
+
+
 def test_gaps_of_a_frame_are_integrated_out_or_refused():
     frame = pd.DataFrame(COLUMNS)
     gaps = pl.DataFrame(COLUMNS).with_columns(

@@ -501,7 +501,7 @@ def test_a_full_report_has_the_sampler_and_all_methods(tmp_path):
     tree = found.numbers
     assert [line["model"] for line in tree["sampling"]] == ["naive", "logistic", "softmax"]
     by = {m["name"]: m for m in tree["models"]}
-    assert {x["method"] for x in by["logistic"]["predictions"]} == {"probit", "laplace", "corrected", "mcmc"}
+    assert {x["method"] for x in by["logistic"]["predictions"]} == {"probit", "laplace", "ep", "mcmc"}
     assert {x["method"] for x in by["naive"]["predictions"]} == {"exact", "laplace", "mcmc"}
     exact, *others = by["naive"]["evidence"]
     assert exact["method"] == "exact"

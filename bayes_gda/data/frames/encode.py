@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayes_gda.checks import Floats
 from bayes_gda.data.arrays import find_gaps
 from bayes_gda.data.classes import Label, as_labels, code_classes
-from bayes_gda.data.columns import BY_DTYPE, Constant, Encoding, Unseen, fit_encoding, parse_columns
+from bayes_gda.data.columns import BY_DTYPE, UNSEEN, Constant, Encoding, Unseen, fit_encoding, parse_columns
 from bayes_gda.data.frames.convert import as_frame
 from bayes_gda.data.frames.formula import FormulaEncoding, fit_formula, split_formula
 from bayes_gda.data.validate import (
@@ -118,6 +118,9 @@ def encode_known(
     check_filled(df)
     what, labels = f"Target {target!r}", as_labels(df[target], f"Target {target!r}")
     X = encoding.encode(df, missing="error" if missing == "error" else "keep", unseen=unseen)
+    if unseen == "keep" and isinstance(encoding, Encoding):
+        of_levels = [len(column.levels) > 0 for column in encoding.columns for _ in column.feature_names]
+        X = np.where((X == UNSEEN) & np.array(of_levels), np.nan, X)
     gaps, origin = find_gaps(X, encoding.feature_names), None
     keep = complete_rows(gaps, labels.missing, what, missing)
     if keep is not None:
