@@ -15,7 +15,7 @@ from bayes_gda.estimators import BayesianLogisticRegression
 @pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_auto_agrees_with_long_mcmc_to_a_hundredth(case, record_property):
-    from bayes_gda.methods.nuts.sampling import sample
+    from bayes_gda import sample
     from bayes_gda.models import logistic
 
     data = simulate(*CASES[case], seed=list(CASES).index(case))
