@@ -104,11 +104,11 @@ def test_rows_that_weighting_cannot_take_out_of_breast_cancer():
     """Of 569 rows 4 have k̂ up to .94; weighting is off by up to .6 there, and the refits by less than .05 and 5 %."""
     data = load_example("breast-cancer")
     bound = Logistic.bind(data)
-    card = card_of(bound, data)
+    card = card_of(bound, data, tolerance=0.02)  # at .01 chance decides between the weighted draws and sampling
     assert card.method == "corrected"
     assert len(card.loo.refitted) == 4
     for i in card.loo.refitted:
-        model = card_of(without(bound, data, i), data, random_seed=9).model
+        model = card_of(without(bound, data, i), data, random_seed=9, tolerance=0.02).model
         truth = model.log_probabilities(data.X[[i]])[0, data.y[i]]
         assert card.loo.pointwise[i] == pytest.approx(truth, abs=0.05 * (1 + abs(truth)))
 

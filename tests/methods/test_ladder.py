@@ -73,8 +73,9 @@ def test_mcmc_of_a_conjugate_model_is_the_exact_answer(cls):
     np.testing.assert_array_equal(tree["observed_data"]["y"].to_numpy(), IRIS.y)
     joint = exact.model_.log_joint(IRIS.X)[np.arange(150), IRIS.y]
     likelihood = tree["log_likelihood"]["y"] + tree["log_likelihood"]["x"]  # log p(y | x, θ) + log p(x | θ)
-    averaged = np.log(np.exp(likelihood.to_numpy()).mean(axis=(0, 1)))
-    assert np.abs(averaged - joint).max() < 0.1
+    density = np.exp(likelihood.to_numpy())
+    averaged, error = np.log(density.mean(axis=(0, 1))), density.std(axis=(0, 1)) / density.mean(axis=(0, 1))
+    assert (np.abs(averaged - joint) < 4 * error / np.sqrt(500)).all()  # of 1000 draws 500 are effective
     assert {"ess_bulk", "r_hat"} <= set(model.summary().columns)
 
 
@@ -137,7 +138,7 @@ def test_auto_under_an_lkj_prior_agrees_with_mcmc(cls):
     assert quick.inference_ in {"laplace", "corrected"}
     sampled = cls(prior=prior, inference="mcmc", draws=4000).fit(IRIS.X, IRIS.y)
     assert np.abs(quick.predict_proba(IRIS.X) - sampled.predict_proba(IRIS.X)).max() < 0.02
-    assert np.isnan(sampled.log_evidence_)
+    assert sampled.log_evidence_ == pytest.approx(quick.log_evidence_, abs=0.05)  # by the bridge, and by weights
 
 
 def test_a_fit_that_fails_leaves_the_one_before():
