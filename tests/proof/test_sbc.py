@@ -66,8 +66,8 @@ def least_p(result):
 def test_right_posteriors_stay_inside(model, method, size):
     result = judged(records_of(model, METHODS[method], size, name=method))
     assert result["simulations"] + result["refused"] == size
-    # The data alone decide whether one is refused, so that the ranks of the others stay uniform. Weights give up on half of
-    # the mixtures, whose posteriors have several modes.
+    # The data alone decide whether one is refused, so that the ranks of the others stay uniform. Weights give up on
+    # half of the mixtures, whose posteriors have several modes.
     assert result["refused"] <= (3 * size // 4 if (model, method) == ("mixture", "corrected") else size // 10)
     assert least_p(result) > (1 - LEVEL) / 10
 
