@@ -85,6 +85,7 @@ def test_defaults_are_centred_and_scaled_by_the_data(moments):
     scale = np.diag(niw.Psi) / variance
     np.testing.assert_allclose(niw.Psi, np.diag(scale[0] * variance))
     np.testing.assert_allclose(nig.a / nig.b, 1 / variance)  # E[1/σ²]
+    np.testing.assert_array_equal(2 * nig.a, 3)  # rows
     np.testing.assert_allclose(niw.m, moments.count @ moments.mean / 90)
     np.testing.assert_allclose(lkj.scale, 2 * np.sqrt(variance))
     scale = Normal.default(4).scale_vector(4)

@@ -1,5 +1,7 @@
 """The continuum: its corners are the models it joins, and data from each corner are found there."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -250,3 +252,51 @@ def test_targets_hang_little_on_one_row():
         refit = fit_continuum(Moments.from_arrays(data.X[rest], data.y[rest], 3))
         gap = np.exp(fast[i]) - np.exp(log_class_probabilities(refit.log_joint(data.X[[i]])))
         assert np.abs(gap).max() < 0.01
+
+
+# ── what is said of them, and what is drawn ───────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("lda", "naive", "near"),
+    [
+        (0.95, 0.95, ": features independent within classes, with one variance for all."),
+        (0.5, 0.95, ": features independent within classes."),
+        (0.95, 0.05, ": one covariance for all classes."),
+        (0.05, 0.05, ": a covariance for each class."),
+        (0.5, 0.05, " naive."),
+        (0.95, 0.5, " naive."),
+        (0.05, 0.5, " naive."),
+    ],
+)
+def test_a_corner_is_named_only_where_the_data_sit_in_it(lda, naive, near):
+    data = load_example("iris")
+    c = fit_continuum(Moments.from_arrays(data.X, data.y, 3))
+    there = replace(c, pooling=np.full(len(c.weight), lda), independence=np.full(len(c.weight), naive))
+    assert f"lie {lda:.2f} of the way from QDA to LDA, and {naive:.2f} of the way to naive" in there.sentence
+    assert there.sentence.endswith(near)
+
+
+def test_two_features_have_every_share_of_their_correlation_and_one_has_none():
+    X, y = simulate(*truth("qda", 3, d=2), 60, 4)
+    c = fit_continuum(Moments.from_arrays(X, y, 3))
+    assert sorted({*c.delta[~np.isnan(c.delta)]}) == [0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0]
+    assert {*fit_continuum(Moments.from_arrays(X[:, :1], y, 3)).delta} == {0.0}
+
+
+def test_draws_have_the_moments_of_the_average():
+    X, y = simulate(*truth("diagonal", 5, d=2), 80, 6)
+    c = fit_continuum(Moments.from_arrays(X, y, 3))
+    used = [(w, p) for w, p in zip(c.weight, c.posteriors, strict=True) if w > 1e-6]
+    assert {type(p).__name__ for _, p in used} == {"NIWPosterior", "NIGPosterior"}
+    draws = c.draw(20_000, random_seed=7)
+    assert {name: values.shape[1:] for name, values in draws.items()} == {"pi": (3,), "mu": (3, 2), "Sigma": (3, 2, 2)}
+    mean = sum(w * p.m for w, p in used)
+    np.testing.assert_allclose(draws["mu"].mean(axis=0), mean, atol=5 * draws["mu"].std(axis=0).max() / np.sqrt(20_000))
+
+    def precision(p):  # E[Σ⁻¹] = ν Ψ⁻¹, and a/b where the features are independent
+        return (p.a / p.b)[..., None] * np.eye(2) if hasattr(p, "b") else p.nu[:, None, None] * np.linalg.inv(p.Psi)
+
+    inverse = np.linalg.inv(draws["Sigma"])
+    error = inverse.std(axis=0) / np.sqrt(20_000)
+    assert (np.abs(inverse.mean(axis=0) - sum(w * precision(p) for w, p in used)) < 5 * error + 1e-12).all()
