@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dtrtrs
 from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from bayes_gda.checks import Floats
+from bayes_gda.errors import DataError
 from bayes_gda.processes.state import Shared
 
 # Elements of a block of rows: 2¹⁷ doubles are 1 MB. On 1 000 000 × 30, blocks of 2¹⁷ to 2¹⁹ take the same time: smaller
@@ -133,6 +134,18 @@ def solve_triangular(L: Floats, B: Floats, *, transposed: bool = False) -> Float
     if info:
         raise np.linalg.LinAlgError(f"singular matrix: entry {info - 1} of the diagonal is 0")
     return np.asarray(out)
+
+
+@contextmanager
+def regular(what: str) -> Iterator[None]:
+    """Turn a factor that does not exist into one line with a remedy, where `what` are matrices in the plural."""
+    try:
+        yield
+    except np.linalg.LinAlgError:
+        raise DataError(
+            f"{what} are singular to within rounding: scales, weights or offsets that are far apart leave no digits. "
+            "Centre and scale the features, and drop those that others determine."
+        ) from None
 
 
 @lru_cache(maxsize=1)

@@ -178,6 +178,8 @@ class DrawPredictor:
             cross += (f * f_all).sum(axis=0)
             whole += (f_all * f_all).sum(axis=0)
         total = sums.sum(axis=1, keepdims=True)
-        p = sums / total
+        lost = ~(total > 0)  # no draw with a weight allows the row: nothing is known, and the error says so
+        total = np.where(lost, 1.0, total)
+        p = np.where(lost, 1 / K, sums / total)
         variance = squares - 2 * p * cross + p**2 * whole
-        return p, np.sqrt(np.maximum(variance, 0.0)) / total
+        return p, np.where(lost, np.inf, np.sqrt(np.maximum(variance, 0.0)) / total)

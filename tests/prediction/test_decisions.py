@@ -90,6 +90,14 @@ def test_a_cost_of_the_class_alone_changes_no_decision():
     np.testing.assert_allclose(two.loss - one.loss, P @ b)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_the_unit_of_the_costs_changes_no_decision(unit):
+    costs = unit * np.array([[0.3, 0.1], [0.1, 0.3 + 1e-9]])  # of .4 and .4 + 1e-9 at p = ½, and of a tie
+    assert decide([[0.5, 0.5]], costs).action.tolist() == [0]
+    assert decide([[0.5, 0.5]], costs[::-1]).action.tolist() == [1]
+    assert decide([[0.5, 0.5]], unit * np.array([[0.3, 0.1], [0.1, 0.3]])[::-1]).action.tolist() == [0]
+
+
 def test_ties_go_to_the_first_action_whatever_the_rounding():
     """Under p = (1/K, …, 1/K) the same costs in any order have the same loss, but for the last digits of a sum."""
     rng = np.random.default_rng(0)
@@ -291,6 +299,7 @@ P2 = [[0.3, 0.7], [0.6, 0.4]]
         (lambda: decide(P2, SPAM, action_names=["a"]), "`action_names` must name the 2 rows of `costs`; got 1"),
         (lambda: decide(P2, SPAM, action_names=["a", "a"]), "must differ"),
         (lambda: decide(P2, SPAM, action_names=["a", "reject"], reject_cost=1), "must differ, also from 'reject'"),
+        (lambda: decide([[1.5, 0.0]], SPAM), r"between 0 and 1; got 1\.5"),
         (lambda: decide([0.3, 0.7], SPAM), r"`probabilities` must be \(n, K\).*got shape \(2,\)"),
         (lambda: decide([[0.3, 0.6]], SPAM), "sums to 0.9. Normalise"),
         (lambda: decide([[1.3, -0.3]], SPAM), "between 0 and 1; got 1.3"),

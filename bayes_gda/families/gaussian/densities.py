@@ -26,6 +26,7 @@ from scipy.special import gammaln, multigammaln, softmax
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
+from bayes_gda.linalg import regular
 from bayes_gda.methods.density import Block
 from bayes_gda.priors import NIG, NIW
 
@@ -177,7 +178,8 @@ class BartlettBlock(Block):
         _, fixed, _, center, linear = self._fixed
         diagonal, triangle = self.places
         # In coordinates whitened by C the posterior of Σ⁻¹ has the mean ν' M⁻¹; the last factor of u is near ½ν'.
-        T = np.linalg.inv(np.linalg.cholesky(fixed / (2 * linear[:, -1])[:, None, None])).ravel()
+        with regular("The posterior means of the covariances"):
+            T = np.linalg.inv(np.linalg.cholesky(fixed / (2 * linear[:, -1])[:, None, None])).ravel()
         return np.concatenate([2 * np.log(T[diagonal]), T[triangle], center.ravel()])
 
     def variables(self, W: Floats) -> dict[str, Floats]:

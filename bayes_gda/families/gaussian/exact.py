@@ -317,12 +317,11 @@ def inverse_wishart_cholesky(Psi: Floats, nu: Floats, size: int, rng: np.random.
 
 
 def _log_normalizer(Psi: Floats, nu: Floats) -> Floats:
-    """log Γ_d(ν/2) − (ν/2) log|Ψ|, the part of the inverse-Wishart's normaliser that does not cancel."""
+    """log Γ_d(ν/2) − (ν/2) log|Ψ| but for its power of π: of the inverse-Wishart's normaliser what does not cancel."""
     d = Psi.shape[-1]
     log_det = np.linalg.slogdet(Psi)[1]
     with np.errstate(over="ignore", invalid="ignore"):
-        log_gamma = gammaln((nu[:, None] - np.arange(d)) / 2).sum(axis=1)  # log Γ_d(ν/2) but for its power of π
-        out: Floats = log_gamma + 0.25 * d * (d - 1) * np.log(np.pi) - 0.5 * nu * log_det
+        out: Floats = gammaln((nu[:, None] - np.arange(d)) / 2).sum(axis=1) - 0.5 * nu * log_det
     if not np.isfinite(out).all():
         raise PriorError(f"The evidence leaves the range of floats with ν = {nu.max():.3g}. Give a smaller `nu`.")
     return out

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.linalg import for_blocks, one_blas_thread, solve_triangular, wide_blocks
+from bayes_gda.linalg import for_blocks, one_blas_thread, regular, solve_triangular, wide_blocks
 from bayes_gda.priors import Seed
 
 # Numbers in the matrix that turns rows into log odds of all draws: 160 MB.
 ODDS_ELEMENTS = 20_000_000
+DRAWN = "Some of the drawn covariances"
 
 
 def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
@@ -63,7 +64,8 @@ def _full_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) -> _Sq
     columns = (X - center).T
 
     def squares(block: slice) -> tuple[Floats, Floats]:
-        L = np.linalg.cholesky(Sigma[block])
+        with regular(DRAWN):
+            L = np.linalg.cholesky(Sigma[block])
         # z = L⁻¹(x − μ): one inverse a draw serves all rows, and all draws of a block, as one matrix product.
         white = np.linalg.inv(L)
         S, G, d = white.shape[:3]
@@ -115,7 +117,7 @@ def log_odds_of_draws(draws: Mapping[str, Floats]) -> Callable[[Floats], Floats]
     # In coordinates u = C⁻¹(x − center) in which the classes have about unit covariance: no digits are lost to scales,
     # offsets or correlations of the features.
     center = draws["mu"].mean(axis=(0, 1))
-    with one_blas_thread():
+    with one_blas_thread(), regular(DRAWN):
         if diagonal:
             sd = np.sqrt(draws["sigma2"].mean(axis=(0, 1)))
             white, mu = np.diag(1 / sd), (draws["mu"] - center) / sd

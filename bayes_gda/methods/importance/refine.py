@@ -53,7 +53,7 @@ def refine(
         Whether all draws are evaluated in one call, because each is a pass over a table.
     """
     before = verdict.importance
-    if before is None or before.shift is None or WANTED_ERRORS * before.shift.error <= tolerance:
+    if before is None or before.shift is None:
         return verdict
     have = len(before.draws)
     wanted = have * (WANTED_ERRORS * before.shift.error / tolerance) ** 2

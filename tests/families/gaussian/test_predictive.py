@@ -7,6 +7,7 @@ from scipy.stats import ks_2samp, multivariate_normal
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
+from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian import predictive
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.gaussian.predictive import (
@@ -152,3 +153,11 @@ def test_draws_of_a_row_do_not_depend_on_the_other_rows():
     together = log_density_of_single_rows(exact, data.X[:9], 20, random_seed=1)
     alone = log_density_of_single_rows(exact, data.X[4:5], 20, random_seed=1)
     np.testing.assert_allclose(together[:, 4:5], alone, rtol=1e-10)
+
+
+def test_covariances_without_digits_are_refused_in_one_line():
+    """Found by the thorough run of tests/hostile: a raw LinAlgError."""
+    singular = {"pi": np.full((2, 2), 0.5), "mu": np.zeros((2, 2, 2)), "Sigma": np.ones((2, 2, 2, 2))}
+    for ask in (lambda: log_odds_of_draws(singular), lambda: log_joint_per_draw(singular, np.zeros((1, 2)))):
+        with pytest.raises(DataError, match=r"^Some of the drawn covariances are singular to within rounding"):
+            ask()

@@ -1,5 +1,7 @@
 """The verdict, and what stands behind it: smoothed weights, proposals, corrected posteriors and evidence."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from judge import assert_same_mean
@@ -10,6 +12,7 @@ from targets import cushings, one_dimensional
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.features import FeatureMap
 from bayes_gda.errors import ConvergenceError
+from bayes_gda.families.drawn import DrawPredictor
 from bayes_gda.families.linear.logistic import LogisticTarget
 from bayes_gda.families.linear.mode import regression_laplace
 from bayes_gda.families.linear.predictors import BinaryPredictor, SoftmaxPredictor
@@ -467,3 +470,13 @@ def test_rounds_go_on_while_they_pay(m, shares, sizes, monkeypatch):
     target = Counted()
     correct(target, SplitT(np.zeros(m), np.eye(m), np.zeros(m)), 1000, np.random.default_rng(0))
     assert target.sizes == sizes
+
+
+def test_a_row_that_no_weighted_draw_allows_has_an_infinite_error():
+    """Found by the thorough run of tests/hostile: 0/0, with a raw warning."""
+    log_f = np.array([[[0.0, -1.0], [0.0, 0.0]], [[-2000.0, -2000.0], [0.0, 0.0]]])  # (draws, rows, classes)
+    model = SimpleNamespace(log_terms=lambda variables, X: log_f, draw_variables=lambda size: None)
+    predictor = DrawPredictor(SimpleNamespace(from_coordinates=lambda draws: model), np.zeros((2, 1)), 2, 0)
+    p, error = predictor.averaged(np.zeros((2, 1)), np.array([0.0, 1.0]))
+    np.testing.assert_array_equal(p, 0.5)
+    np.testing.assert_array_equal(error, [[np.inf, np.inf], [0, 0]])
