@@ -56,6 +56,15 @@ def test_every_point_of_the_curves_is_what_its_threshold_gives():
         assert precision == pytest.approx((taken & z).sum() / taken.sum())
 
 
+def test_the_interval_of_the_average_precision_is_that_of_a_share_of_the_events():
+    P, y = forecasts(80, 2, 1, digits=1)
+    found = curves(P[:, 1], y, prob=0.8)
+    events = (y == 1).sum()
+    np.testing.assert_allclose(
+        found.average_precision_interval, share_interval(found.average_precision * events, events, prob=0.8)
+    )
+
+
 def test_the_area_is_the_probability_of_the_right_order():
     P, y = forecasts(60, 2, 2, digits=1)
     events, others = P[y == 1, 1][:, None], P[y == 0, 1][None]
@@ -109,5 +118,7 @@ def test_bad_input_is_named():
         confusion_matrix([0, 2], [0, 1], 2)
     with pytest.raises(DataError, match="between 0 and `trials`"):
         share_interval(3, 2)
+    with pytest.raises(DataError, match="between 0 and `trials`"):
+        share_interval([-1, 1], 2)
     with pytest.raises(DataError, match="of the same n"):
         curves([0.1, 0.2], [1])
