@@ -9,10 +9,11 @@ import pytest
 from scipy import stats
 
 from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
+from bayes_gda.errors import DataError
 from bayes_gda.families.built import family_of
 from bayes_gda.families.linear.densities import HierarchicalDensity
 from bayes_gda.families.linear.logistic import LogisticTarget
-from bayes_gda.families.registry import get_family
+from bayes_gda.families.registry import family_names, get_family
 from bayes_gda.methods.adapter import ModelDensity
 from bayes_gda.methods.density import Smoothed
 from bayes_gda.methods.settings import Settings
@@ -217,6 +218,29 @@ def test_the_log_likelihood_of_all_rows_is_summed_some_draws_at_a_time(name):
     tracemalloc.stop()
     np.testing.assert_allclose(found[:5], truth, rtol=1e-10)
     assert peak < 120e6  # 400 × 1500 × 30 doubles alone are 144 MB
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("name", [n for n in family_names() if not get_family(n).averages])
+def test_equal_rows_count_in_prior_and_likelihood_as_often_as_they_are_there(name, K):
+    """The weights of pooled rows counted twice for regressions: power-scaling of Titanic had k̂ = 1.9 where it is .3."""
+    family = get_family(name)
+    try:
+        family.check(K)
+    except DataError:
+        return  # logistic regression of three classes
+    rows = np.flatnonzero(IRIS.y >= 3 - K)
+    data = Dataset.from_arrays(np.round(IRIS.X[rows, :2]), IRIS.y[rows] - (3 - K))
+    one_by_one, pooled = family.bind(family.prepare(data, "laplace")), family.bind(data.pooled())
+    assert pooled.data.n < 20
+    exact = one_by_one.exact()
+    settings = Settings(draws=50, chains=2)
+    model = exact.model if exact is not None else one_by_one.from_gaussian(one_by_one.laplace(), settings)
+    draws = model.draw_variables(20, random_seed=0)
+    for a, b in zip(one_by_one.prior_and_likelihood(draws), pooled.prior_and_likelihood(draws), strict=True):
+        np.testing.assert_allclose(b, a, rtol=1e-10)
+    of_rows = model.log_likelihood(draws, data.X, data.y).sum(axis=1)
+    np.testing.assert_allclose(pooled.prior_and_likelihood(draws)[1], of_rows, rtol=1e-10)
 
 
 def test_a_hierarchical_density_is_finite_where_the_data_are_all():

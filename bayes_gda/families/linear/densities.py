@@ -190,13 +190,12 @@ def named_weights(target: LogisticTarget | SoftmaxTarget, W: Floats) -> dict[str
 
 
 def log_likelihood_of_rows(target: LogisticTarget | SoftmaxTarget, w: Floats) -> Floats:
-    """Return log p(y_i | x_i, w) (S, n), times the row's weight, for weights (S, m) or (S, K, m)."""
+    """Return log p(y_i | x_i, w) (S, n) for weights (S, m) or (S, K, m); how often a row counts is not in it."""
     a = w @ target.Phi.T
     if isinstance(target, LogisticTarget):
-        log_p = target.successes * log_expit(a) + target.failures * log_expit(-a)
-        return np.asarray(log_p)
-    log_p = log_softmax(a, axis=1)[:, target.y, np.arange(target.n)]
-    return np.asarray(log_p if target.sample_weight is None else log_p * target.sample_weight)
+        trials = 1.0 if target.trials is None else np.asarray(target.trials)
+        return np.asarray(target.y * log_expit(a) + (trials - target.y) * log_expit(-a))
+    return np.asarray(log_softmax(a, axis=1)[:, target.y, np.arange(target.n)])
 
 
 def draw_weights(family: Any, size: int, random_seed: int) -> dict[str, Floats] | None:
