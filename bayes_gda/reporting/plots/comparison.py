@@ -1,5 +1,6 @@
 """Comparison of models by leave-one-out, the reliability of that comparison, and sensitivity to the prior."""
 
+import warnings
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -345,14 +346,17 @@ def plot_power_scaling(tree: "xr.DataTree", sensitivity: Sensitivity, *, most: i
     absent = dict.fromkeys(("title", "credible_interval", "point_estimate", "rug"), False)
     # ArviZ resamples a single variable to an array without its name, and then asks for the name: give it two.
     companion = {"companion": next(iter(posterior.data_vars.values()))}
-    azp.plot_psense_dist(
-        tree_of(posterior.assign(companion), **groups),
-        var_names=list(names),
-        alphas=sensitivity.alphas,
-        kind="kde",
-        plot_collection=pc,
-        visuals={"dist": {"width": 1.2}} | absent | KEEP_AXIS,
-    )
+    with warnings.catch_warnings():
+        # Where one draw has all the weight there is no density; the caption says which lines these are.
+        warnings.filterwarnings("ignore", "Your data appears to have a single value")
+        azp.plot_psense_dist(
+            tree_of(posterior.assign(companion), **groups),
+            var_names=list(names),
+            alphas=sensitivity.alphas,
+            kind="kde",
+            plot_collection=pc,
+            visuals={"dist": {"width": 1.2}} | absent | KEEP_AXIS,
+        )
     for given in list(figure.legends):
         given.remove()  # ArviZ's: `legend` cannot be switched off, as it is handed on to a plot that does not know it
     for (left, right), label in zip(grid, table.index, strict=True):
@@ -373,6 +377,10 @@ def plot_power_scaling(tree: "xr.DataTree", sensitivity: Sensitivity, *, most: i
         f"the lines agree it makes no difference; the sensitivity stands above each panel, limit "
         f"{sensitivity.threshold:g}."
     )
+    bad = sensitivity.weights[~sensitivity.weights["reliable"]]
+    if len(bad):
+        lines = listing([f"{component}^{alpha:g} (k̂ = {k:.2f})" for (component, alpha), k in bad["pareto_k"].items()])
+        caption += f" Not to be relied on, or missing, are the lines of {lines}, whose weights are unreliable."
     worst = table["prior"]
     alt = (
         f"Power-scaled posteriors of {listing(list(table.index))}: sensitivity to the prior at most {worst.max():.3f}."

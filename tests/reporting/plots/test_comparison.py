@@ -1,13 +1,17 @@
 """k̂, model scores and prior sensitivity are drawn with the numbers given."""
 
+import re
+import warnings
+
 import numpy as np
 import pytest
+import xarray as xr
 from reporting.plots.fits import comparison, loo, power_scaling, sensitivity
 from reporting.plots.scenes import lines, scene, texts
 
 from bayes_gda.errors import DataError
 from bayes_gda.evaluation.loo import Loo
-from bayes_gda.evaluation.sensitivity import power_weights
+from bayes_gda.evaluation.sensitivity import power_weights, prior_sensitivity
 from bayes_gda.methods.diagnostics import scalars
 from bayes_gda.reporting import plots
 
@@ -90,3 +94,17 @@ def test_sensitivity_shows_the_worst_first():
 def test_what_cannot_be_shown_is_refused():
     with pytest.raises(DataError, match="exact one"):
         plots.plot_pareto_k(Loo("joint", np.zeros(3), np.zeros(3)))
+
+
+def test_power_scaling_of_unreliable_weights_says_so_and_warns_of_nothing():
+    """One draw far below the others has all the weight of likelihood^0.8: ArviZ finds no density, and warned of it."""
+    tree = power_scaling()
+    far = tree["log_likelihood"].to_dataset().copy(deep=True)
+    next(iter(far.data_vars.values()))[0, 0] -= 500.0
+    spoilt = xr.DataTree.from_dict({name: node.to_dataset() for name, node in tree.children.items()})
+    spoilt["log_likelihood"] = xr.DataTree(far)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        plot = plots.plot_power_scaling(spoilt, prior_sensitivity(spoilt), most=1)
+    assert re.search(r"missing, are the lines of likelihood\^0\.8 \(k̂ = \d", plot.caption)
+    assert "missing" not in plots.plot_power_scaling(tree, sensitivity(), most=1).caption
