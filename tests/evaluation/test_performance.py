@@ -54,6 +54,8 @@ def test_every_point_of_the_curves_is_what_its_threshold_gives():
         assert recall == pytest.approx((taken & z).sum() / z.sum())
         assert fall_out == pytest.approx((taken & ~z).sum() / (~z).sum())
         assert precision == pytest.approx((taken & z).sum() / taken.sum())
+    assert (found.threshold[0], found.recall[0], found.fall_out[0]) == (np.inf, 0, 0)
+    assert found.precision[0] == found.precision[1] != found.precision[2]
 
 
 def test_the_interval_of_the_average_precision_is_that_of_a_share_of_the_events():
@@ -116,6 +118,9 @@ def test_bad_input_is_named():
         confusion_matrix([0, 1], [0], 2)
     with pytest.raises(DataError, match="class codes in 0…1"):
         confusion_matrix([0, 2], [0, 1], 2)
+    for y, decided in (([-1, 1], [0, 1]), ([0, 1], [-1, 1]), ([0, 1], [0, 2])):
+        with pytest.raises(DataError, match="class codes in 0…1"):
+            confusion_matrix(y, decided, 2)
     with pytest.raises(DataError, match="between 0 and `trials`"):
         share_interval(3, 2)
     with pytest.raises(DataError, match="between 0 and `trials`"):

@@ -296,3 +296,20 @@ def test_a_density_at_many_points_is_that_at_each(name, lkj):
             value, gradient = density.values_and_gradients(W[i, j])
             np.testing.assert_allclose(values[i, j], value)
             np.testing.assert_allclose(gradients[i, j], gradient, atol=1e-9)
+
+
+def test_weights_are_drawn_from_their_prior():
+    S, scale = 20_000, [5, 2.5, 2.5, 2.5, 2.5]
+    for name, shape in (("logistic", (S, 5)), ("softmax", (S, 3, 5))):
+        rows = IRIS if name == "softmax" else Dataset.from_arrays(IRIS.X[50:], IRIS.y[50:] - 1)
+        family = get_family(name).bind(rows)
+        drawn = family.draw_prior(S, 0)
+        assert {key: x.shape for key, x in drawn.items()} == {"w": shape}
+        np.testing.assert_allclose(drawn["w"].std(axis=0), np.broadcast_to(scale, shape[1:]), rtol=0.03)
+        assert np.abs(np.corrcoef(drawn["w"].reshape(S, -1).T) - np.eye(np.prod(shape[1:]))).max() < 0.04
+        assert replace(family, before=family.laplace()).draw_prior(S, 0) is None
+        learnt = get_family(name).bind(rows, HierarchicalScale(scale=2.0, intercept_scale=3.0)).draw_prior(S, 0)
+        np.testing.assert_allclose(learnt["w"][..., 0].std(axis=0), 3.0, rtol=0.03)
+        slopes = learnt["w"][..., 1:] / learnt["tau"].reshape(-1, *[1] * (len(shape) - 1))
+        np.testing.assert_allclose(slopes.std(axis=0), 1.0, rtol=0.03)
+        assert get_family(name).bind(rows, Normal(scale=np.inf)).draw_prior(S, 0) is None

@@ -16,7 +16,7 @@ from bayes_gda.families.linear.classifier import RegressionClassifier
 from bayes_gda.families.registry import get_family, register, unregister
 from bayes_gda.methods.settings import Settings
 from bayes_gda.methods.verdict import Importance
-from bayes_gda.prediction.monte_carlo import ERRORS, judge_errors, probabilities, small
+from bayes_gda.prediction.monte_carlo import ERRORS, WANTED_ERRORS, judge_errors, probabilities, small
 
 IRIS = load_example("iris")
 PHI = FeatureMap.fit(np.array([[-1.0], [1.0]]), ("x",))
@@ -180,10 +180,16 @@ def test_the_sentence_says_what_the_figures_say():
     needed = found.draws_needed(1000)
     assert needed == 1500
     assert ERRORS * found.largest / np.sqrt(needed / 1000) <= found.tolerance
+    assert found.draws_needed(1000, WANTED_ERRORS) == 6000  # four errors of the worst row, about the square of 2.44
     assert judge_errors(np.full((1, 2), 0.005), 0.01, "predicted").sentence == (
         "The largest Monte Carlo standard error of a probability is 0.0050 on 1 predicted row (tolerance 0.01)."
     )
     assert judge_errors(np.full((1, 2), np.nan), 0.01, "predicted").draws_needed(1) == 10_000  # as if p(1 − p) = ¼
+
+
+def test_errors_are_settled_where_the_tolerance_holds_three_of_the_largest():
+    for largest, settled in ((0.0033, True), (0.0034, False), (0.0, True), (0.5, False)):
+        assert judge_errors(np.full((2, 2), largest), 0.01, "predicted").is_settled is settled
 
 
 @pytest.mark.parametrize(

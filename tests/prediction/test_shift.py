@@ -185,6 +185,18 @@ def test_training_adds_nothing_where_it_leaves_nothing_unsure():
     assert found.p_value == pytest.approx(known.p_value, rel=1e-9)
 
 
+def test_what_moves_shares_and_probabilities_alike_leaves_the_test_as_it_is():
+    """The test asks whether the mean probability of the new rows differs from the training shares, in every draw."""
+    log_p = log_probabilities(rows([0.3, 0.3, 0.4], 300, np.random.default_rng(7)))
+    known, P = estimate_class_prior(log_p, OLD), np.exp(log_p)
+    moved = np.random.default_rng(8).dirichlet(200 * np.asarray(OLD), size=400)
+    draws = np.tile(moved[:, None], (1, 5, 1))
+    found = add_training_error(known, P, OLD, draws, moved)
+    assert found.p_value == pytest.approx(known.p_value, rel=1e-6)
+    still = np.tile(np.asarray(OLD), (400, 1))
+    assert add_training_error(known, P, OLD, draws, still).p_value > 10 * known.p_value
+
+
 def test_training_shares_alone_make_it_a_test_of_two_samples():
     """Classes that are certain, 300 training rows and 600 new ones: counts against counts, by Pearson's test."""
     rng = np.random.default_rng(8)

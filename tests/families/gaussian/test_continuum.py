@@ -9,7 +9,7 @@ from scipy.special import logsumexp, softmax
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
-from bayes_gda.errors import DataError
+from bayes_gda.errors import DataError, PriorError
 from bayes_gda.families.gaussian.continuum import Grid, fit_continuum
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.prediction.normalised import log_class_probabilities
@@ -300,3 +300,9 @@ def test_draws_have_the_moments_of_the_average():
     inverse = np.linalg.inv(draws["Sigma"])
     error = inverse.std(axis=0) / np.sqrt(20_000)
     assert (np.abs(inverse.mean(axis=0) - sum(w * precision(p) for w, p in used)) < 5 * error + 1e-12).all()
+
+
+@pytest.mark.parametrize("diagonal", [(0.0, 0.5), (0.5, 1.0), (0.0, 1.0, 1.1), (-0.1, 0.0, 1.0)])
+def test_a_grid_has_both_ends_and_nothing_beyond(diagonal):
+    with pytest.raises(PriorError, match="both ends among them"):
+        Grid(diagonal=diagonal)

@@ -187,6 +187,17 @@ def test_block_sizes_do_not_matter(make, elements, draws, monkeypatch):
     np.testing.assert_allclose(everything(), truth, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("reference", [False, True])
+def test_no_weights_are_weights_of_one_in_every_block(reference, monkeypatch):
+    plain = SoftmaxTarget(PHI, CODES, K, PRIORS["vector"], reference=reference)
+    ones = SoftmaxTarget(PHI, CODES, K, PRIORS["vector"], sample_weight=np.ones(n), reference=reference)
+    w, W = point(plain), np.random.default_rng(4).standard_normal((7, plain.dim))
+    monkeypatch.setattr(linalg, "BLOCK_ELEMENTS", 20)
+    for f in ("gradient", "log_density", "third_order_form"):
+        args = (w, W) if f == "third_order_form" else (w,)
+        np.testing.assert_allclose(getattr(plain, f)(*args), getattr(ones, f)(*args), rtol=1e-12)
+
+
 @pytest.mark.parametrize("rows", [127, 128, 255, 511, 1001, 4003])
 def test_rows_that_share_a_logarithm_give_the_same_sum(rows):
     E = np.random.default_rng(0).random((3, rows)) ** 40  # many tiny entries
