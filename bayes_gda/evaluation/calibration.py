@@ -86,12 +86,12 @@ def brier_score(P: ArrayLike, y: ArrayLike) -> float:
 def paired_difference(a_rows: ArrayLike, b_rows: ArrayLike) -> tuple[float, float]:
     """Return the mean of a − b over rows (n,) that two methods share, and its standard error.
 
-    Scores of −inf on one side make mean and error infinite, on both sides nan.
+    Infinite scores on one side make mean and error infinite; on both sides, or of both signs, nan.
     """
     a, b = numbers("a_rows", a_rows), numbers("b_rows", b_rows)
     if a.ndim != 1 or a.shape != b.shape or len(a) < 2:
         raise DataError(f"`a_rows` and `b_rows` must be (n,), of the same n ≥ 2; got shapes {a.shape} and {b.shape}.")
-    with np.errstate(over="ignore"):  # scores of −1e308 differ by as much as −inf does
+    with np.errstate(over="ignore", invalid="ignore"):  # scores of −1e308 differ by as much as −inf does
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             mean = float(a.sum()) - float(b.sum())
             return mean, float("nan") if np.isnan(mean) else float("inf")

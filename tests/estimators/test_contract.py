@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarni
         BayesianRDA(),
         BayesianLogisticRegression(draws=25, chains=2),
         BayesianStudent(draws=25, chains=2, inference="laplace", scales="shared"),
-        BayesianMixture(draws=25, chains=2, inference="laplace", components=2, covariances="diagonal"),
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="diagonal"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -43,6 +43,7 @@ def test_scikit_learn_contract(estimator, check):
         BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="shared"),
         BayesianMixture(draws=25, chains=2, inference="laplace", components=2, covariances="shared"),
         BayesianMixture(draws=25, chains=2, inference="laplace", components=2),
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=2, covariances="diagonal"),
     ]
 )
 def test_scikit_learn_contract_with_the_defaults(estimator, check):

@@ -95,6 +95,7 @@ def test_paired_difference_and_its_error():
     assert error == pytest.approx(np.std(a - b, ddof=1) / 20)
     assert paired_difference([-np.inf, 0.0], [0.0, 0.0]) == (-np.inf, np.inf)
     assert paired_difference([0.0, 0.0], [-np.inf, 0.0]) == (np.inf, np.inf)
+    assert np.isnan(paired_difference([0.0, np.inf, -np.inf], [0.0, 0.0, 0.0])).all()
     assert np.isnan(paired_difference([-np.inf, 0.0], [-np.inf, 0.0])).all()
 
 
