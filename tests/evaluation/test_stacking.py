@@ -1,10 +1,13 @@
 """Weights of models against ArviZ, against a grid, and where the answer is plain."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from bayes_gda.errors import DataError
+from bayes_gda.evaluation import stacking
 from bayes_gda.evaluation.stacking import pseudo_bma_weights, stacking_weights
 
 
@@ -40,6 +43,19 @@ def test_no_weights_do_better(seed):
     g = (np.exp(logs) / (np.exp(logs) @ w)[:, None]).mean(axis=0)
     assert g.max() < 1 + 1e-6
     np.testing.assert_allclose(g[w > 1e-3], 1, atol=1e-5)
+
+
+def test_where_the_optimiser_stops_short_steps_of_em_go_on(monkeypatch):
+    logs = three_models()
+    truth = stacking_weights(logs)
+    monkeypatch.setattr(stacking, "minimize", lambda f, start, **_: SimpleNamespace(x=start))
+    np.testing.assert_allclose(stacking_weights(logs), truth, atol=0.01)
+    assert mean_log_score(logs, stacking_weights(logs)) > mean_log_score(logs, truth) - 1e-6
+
+
+def test_one_model_has_all_the_weight_and_models_that_admit_no_row_share_it():
+    np.testing.assert_array_equal(stacking_weights(three_models()[:, :1]), [1.0])
+    np.testing.assert_array_equal(stacking_weights(np.full((4, 3), -np.inf)), np.full(3, 1 / 3))
 
 
 def test_equals_arviz():

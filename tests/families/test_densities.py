@@ -243,6 +243,14 @@ def test_equal_rows_count_in_prior_and_likelihood_as_often_as_they_are_there(nam
     np.testing.assert_allclose(pooled.prior_and_likelihood(draws)[1], of_rows, rtol=1e-10)
 
 
+def test_weights_with_a_reference_class_are_read_from_all_classes_as_from_the_free_ones():
+    density = get_family("softmax").bind(IRIS, Normal(scale=np.inf)).density
+    W = points(density)
+    variables = density.variables(W)
+    np.testing.assert_array_equal(density.coordinates(variables), W)
+    np.testing.assert_array_equal(density.coordinates({"w": variables["w"]}), W)
+
+
 def test_a_hierarchical_density_is_finite_where_the_data_are_all():
     """A slope that the data determine to 1e-18 of its prior scale: 1 − r is then 0 as a number, and its log is not."""
     rng = np.random.default_rng(0)

@@ -172,3 +172,9 @@ def test_a_prior_is_jeffreys_only_if_all_its_numbers_are_zero():
     assert not NIW(m=0, kappa=0, Psi=np.zeros((2, 2)), nu=0).is_proper
     with pytest.raises(PriorError):
         NIW(m=0, kappa=0, Psi=np.diag([0.0, 1.0]), nu=0)
+
+
+def test_draws_of_which_one_parameter_leaves_the_range_of_floats_are_refused():
+    prior = NIW(m=[0.0, 0.0], kappa=1e-320, Psi=np.eye(2), nu=4.0)  # covariances are drawn, means are not
+    with pytest.raises(PriorError, match="leave the range of floats"):
+        prior.draw(5, random_seed=0)

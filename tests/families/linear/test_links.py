@@ -129,6 +129,12 @@ BINARY = [
 ]
 
 
+def test_both_logs_at_once_are_those_of_either_class():
+    both = links.log_probit_logistics(MU[:, None], S**2)
+    np.testing.assert_array_equal(both[..., 0], links.log_probit_logistic(-MU[:, None], S**2))
+    np.testing.assert_array_equal(both[..., 1], links.log_probit_logistic(MU[:, None], S**2))
+
+
 @pytest.mark.parametrize(("method", "log_method"), BINARY)
 def test_both_classes_sum_to_one_and_logs_agree(method, log_method):
     p, q = method(MU[:, None], S**2), method(-MU[:, None], S**2)

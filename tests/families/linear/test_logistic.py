@@ -274,6 +274,7 @@ def test_subset_keeps_weights_trials_and_coding():
     truth = LogisticTarget(PHI[rows], COUNTS[rows], PRIORS["vector"], 2 * WEIGHT[rows], TRIALS[rows])
     w = point(sub)
     assert sub.log_density(w) == truth.log_density(w)
+    assert logistic_target().subset(np.arange(n)).log_density(w) == logistic_target().log_density(w)
     sub = softmax_target(reference=True).subset(rows)
     assert sub.n == 4
     assert sub.shape == (K - 1, m)
