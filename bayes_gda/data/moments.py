@@ -254,6 +254,8 @@ def _check_rows(
     X = np.asarray(X, dtype=np.float64)
     if X.ndim != 2:
         raise DataError(f"`X` must be 2-d; got shape {X.shape}. Use X[:, None] for one feature.")
+    if not X.shape[1]:
+        raise DataError(f"`X` must have a feature, at least one; got shape {X.shape}.")
     codes = rectangle("y", y)
     if codes.shape != (len(X),):
         raise DataError(f"`y` must have one code a row, shape ({len(X)},); got {codes.shape}.")

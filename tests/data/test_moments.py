@@ -136,6 +136,7 @@ X, y = simulate(10, d=2)
     ("call", "message"),
     [
         (lambda: Moments.from_arrays(X[:, 0], y, 3), r"`X` must be 2-d; got shape \(10,\)"),
+        (lambda: Moments.from_arrays(X[:, :0], y, 3), r"must have a feature, at least one; got shape \(10, 0\)"),
         (lambda: Moments.from_arrays(X + 1j, y, 3), "must hold real numbers; got dtype complex128"),
         (lambda: Moments.from_arrays(X, y[:5], 3), r"one code a row, shape \(10,\); got \(5,\)"),
         (lambda: Moments.from_arrays(X, y * 1.0, 3), "integer class codes 0…2; got dtype float64"),
