@@ -379,7 +379,8 @@ def plot_power_scaling(tree: "xr.DataTree", sensitivity: Sensitivity, *, most: i
     )
     bad = sensitivity.weights[~sensitivity.weights["reliable"]]
     if len(bad):
-        lines = listing([f"{component}^{alpha:g} (k̂ = {k:.2f})" for (component, alpha), k in bad["pareto_k"].items()])
+        rows = bad.reset_index()[["component", "alpha", "pareto_k"]].to_numpy()
+        lines = listing([f"{component}^{alpha:g} (k̂ = {k:.2f})" for component, alpha, k in rows])
         caption += f" Not to be relied on, or missing, are the lines of {lines}, whose weights are unreliable."
     worst = table["prior"]
     alt = (
