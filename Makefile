@@ -61,6 +61,7 @@ verdict: $(STAMP) ## How often verdicts are wrong, on random regressions with a 
 
 proof: sbc ## The same, with coverage, calibration on real data and learning curves (resumable)
 	PYTHONPATH=tests $(BIN)/python -m proof.calibration
+	PYTHONPATH=tests $(BIN)/python -m proof.page
 
 mutants: $(STAMP) ## Put small faults into the numerical core and see whether a test fails: .mutants (resumable)
 	PYTHONPATH=tests $(BIN)/python -m mutants --part 2/2 & PYTHONPATH=tests $(BIN)/python -m mutants --part 1/2; wait
