@@ -280,7 +280,7 @@ def _assign_bins(events: Events, bins: int) -> Codes:
     Edge b is the largest forecast not above the b/bins quantile, and belongs to the bin below: the bins of
     scikit-learn's `calibration_curve(strategy="quantile")`, but in whole numbers, where it may round a row away.
     """
-    bins = whole("bins", bins, 1)
+    bins = min(whole("bins", bins, 1), int(events.n))  # with more, too, each row has its own
     rank = (events.n - 1) * np.arange(1, bins) // bins  # of the row at the edge, from 0
     edge = np.searchsorted(events.count.cumsum(), rank, side="right")
     cell = np.searchsorted(edge, np.arange(len(events.forecast)), side="left")
