@@ -321,3 +321,11 @@ def test_weights_are_drawn_from_their_prior():
         slopes = learnt["w"][..., 1:] / learnt["tau"].reshape(-1, *[1] * (len(shape) - 1))
         np.testing.assert_allclose(slopes.std(axis=0), 1.0, rtol=0.03)
         assert get_family(name).bind(rows, Normal(scale=np.inf)).draw_prior(S, 0) is None
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_the_factor_of_a_covariance_has_entries_below_its_diagonal_from_two_features_on(d):
+    family = get_family("qda").bind(Dataset.from_arrays(IRIS.X[:, :d], IRIS.y))
+    variables = family.density.variables(points(family.density))
+    below = {"Sigma_z": (3, 3, d * (d - 1) // 2)} if d > 1 else {}
+    assert {name: x.shape for name, x in variables.items() if name == "Sigma_z"} == below
