@@ -84,8 +84,11 @@ class _State(NamedTuple):
         """Return the share that would have removed as much as possible of the last residual (a secant step)."""
         now, before = ((s.vectors * np.log(s.values)) @ s.vectors.T for s in (self, last))
         turn_mean, turn = last.step - self.step, before - now
-        along = float(last.step @ turn_mean + 0.5 * np.vdot(before, turn))
-        square = float(turn_mean @ turn_mean + 0.5 * np.vdot(turn, turn))
+        with np.errstate(over="ignore", invalid="ignore"):  # of steps that are far beyond what can be taken
+            along = float(last.step @ turn_mean + 0.5 * np.vdot(before, turn))
+            square = float(turn_mean @ turn_mean + 0.5 * np.vdot(turn, turn))
+        if not (np.isfinite(along) and np.isfinite(square)):
+            return LEAST_SHARE
         return float(np.clip(share * along / square, LEAST_SHARE, ALL)) if along > 0 else ALL
 
 

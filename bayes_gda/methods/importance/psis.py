@@ -49,7 +49,8 @@ def smooth(log_ratios: Floats) -> tuple[Floats, float, float]:
         if np.isfinite(k):
             # Expected order statistics in place of the observed ones, none above the largest raw ratio.
             p = (np.arange(M) + 0.5) / M
-            quantiles = -sigma * np.log1p(-p) if k == 0 else sigma * np.expm1(-k * np.log1p(-p)) / k
+            with np.errstate(over="ignore"):  # a tail of k in the hundreds: held by the largest ratio
+                quantiles = -sigma * np.log1p(-p) if k == 0 else sigma * np.expm1(-k * np.log1p(-p)) / k
             r[tail] = np.minimum(np.log(quantiles + np.exp(cutoff)), 0.0)
     log_weights = r - logsumexp(r)
     return log_weights, float(k), float(1 / np.exp(2 * log_weights).sum() / S)

@@ -1,5 +1,6 @@
 """The verdict, and what stands behind it: smoothed weights, proposals, corrected posteriors and evidence."""
 
+import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -480,3 +481,15 @@ def test_a_row_that_no_weighted_draw_allows_has_an_infinite_error():
     p, error = predictor.averaged(np.zeros((2, 1)), np.array([0.0, 1.0]))
     np.testing.assert_array_equal(p, 0.5)
     np.testing.assert_array_equal(error, [[np.inf, np.inf], [0, 0]])
+
+
+def test_a_tail_far_beyond_any_pareto_has_its_largest_ratio_and_no_raw_warning():
+    """Found by the thorough run of tests/hostile: quantiles of k̂ in the hundreds overflow."""
+    ratios = np.append(np.linspace(-1000.0, -600.0, 999), 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        log_weights, k, share = smooth(ratios)
+    assert k > 10
+    assert log_weights.argmax() == 999
+    assert np.exp(log_weights).sum() == pytest.approx(1)
+    assert share * 1000 < 100
