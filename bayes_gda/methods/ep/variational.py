@@ -67,7 +67,8 @@ class _State(NamedTuple):
     @property
     def length(self) -> float:
         """Root mean square of the step of the mean, in posterior standard deviations."""
-        return float(np.sqrt(self.step @ self.step / len(self.step)))
+        with np.errstate(over="ignore"):  # inf: a step that is not taken
+            return float(np.sqrt(self.step @ self.step / len(self.step)))
 
     @property
     def change(self) -> float:
