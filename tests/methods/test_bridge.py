@@ -57,6 +57,20 @@ def test_the_stated_error_covers(rho):
     assert np.mean(np.abs(z) < 1.96) >= 0.88
 
 
+def test_the_stated_error_covers_where_the_proposal_is_a_poor_one():
+    """Density ∝ exp(−√|w|) in ten directions: proposal and posterior overlap by a quarter."""
+    law = stats.gennorm(0.5)
+    z = []
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        draws = law.rvs((1200, 10), random_state=rng)
+        result = bridge_log_evidence(lambda w: law.logpdf(w).sum(axis=1), draws, random_seed=rng)
+        z.append(result.log_evidence / result.log_evidence_error)
+    assert 0.15 < result.overlap < 0.4
+    assert abs(np.mean(z)) < 4 / np.sqrt(120)
+    assert 0.8 < np.std(z) < 1.1
+
+
 def test_autocorrelation_widens_the_error():
     rng = np.random.default_rng(0)
     chains = autoregressive(0.9, 4, 1000, rng).reshape(-1, 1)

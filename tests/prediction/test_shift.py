@@ -259,6 +259,16 @@ def test_hard_problems_meet_the_conditions_of_a_maximum():
         np.testing.assert_allclose(found.prior * (slope - 1), 0, atol=1e-7 / n)
 
 
+@pytest.mark.parametrize("n", [100, 2000])
+@pytest.mark.parametrize("r", [0.9, 0.99])
+def test_one_certain_row_keeps_the_class_that_others_hardly_speak_of(n, r):
+    """max log π + n log(1 − π(1 − r)) is at π = 1/((n + 1)(1 − r)); full Newton steps would end at 0, or beyond."""
+    R = np.vstack([[1.0, 0.0], np.tile([r, 1.0], (n, 1))])
+    with np.errstate(divide="ignore"):
+        found = estimate_class_prior(np.log(R / R.sum(axis=1, keepdims=True)), [0.5, 0.5])
+    assert found.prior[0] == pytest.approx(min(1 / ((n + 1) * (1 - r)), 1), rel=1e-5)
+
+
 def test_classes_that_look_alike_are_an_error():
     log_p = log_probabilities(rows(OLD, 100, np.random.default_rng(0)), means=MEANS[[0, 1, 1]])
     with pytest.raises(DataError, match=r"shares of classes 1 and 2 can be traded.*Merge"):

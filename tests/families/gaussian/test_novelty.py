@@ -137,6 +137,21 @@ def test_with_the_prior_the_rate_is_that_of_refits(name):
     assert (np.abs(np.mean(rates, axis=0) - 0.1) < 3.5 * error + 0.02).all()
 
 
+@MODELS
+def test_a_class_without_rows_learns_nothing_in_the_refits(name):
+    """Its wide predictive takes in most rows, so few are novel; from a row that was never there it would narrow."""
+    build, kind = FITS[name]
+    rng = np.random.default_rng(0)
+    y, mu = np.repeat([0, 1], 8), np.array([[0.0, 0.0, 0.0], [6.0, 0.0, 3.0]])
+    rates = []
+    for _ in range(12):
+        X, rows = (rng.normal(size=(len(k), 3)) + mu[k] for k in (y, rng.integers(0, 2, 1000)))
+        moments = Moments.from_arrays(X, y, 3)
+        found = detect_novelty(build(moments, kind.default(moments)), rows, false_alarm=0.1, prior=kind.default)
+        rates.append(found.novel.mean())
+    assert 0.005 < np.mean(rates) < 0.1
+
+
 def test_the_threshold_is_that_of_the_seed():
     """It is simulated: another seed gives another one, within the error of a 1 % quantile of 50 000."""
     posterior = fit("lda")
