@@ -2,9 +2,11 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bayes_gda.checks import Floats
 from bayes_gda.data.columns import Unseen
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
@@ -121,6 +123,9 @@ class BayesianRDA(Generative):
 
     def _of_moments(self, moments: Moments, rows: Dataset, *, anew: bool) -> Family:
         return RDA(rows, Grid() if anew else self.prior_, moments=moments)
+
+    def _squares(self, moments: Moments) -> Floats:
+        return np.diagonal(moments.scatter.sum(axis=0))[None]
 
     @property
     def continuum_(self) -> Continuum:

@@ -38,6 +38,8 @@ from bayes_gda.priors import LKJ, NIG, NIW
 # A scatter matrix may have an eigenvalue below zero by so much of its scale before the rows were removed: sums over
 # 10⁶ rows round by some 1e-10 of it, and rows that were never learnt overshoot by their own size.
 ROUNDING = 1e-8
+# Share of a sum of squares before that must remain of it after, prior included: 1e-10 leaves six digits.
+REMAINDER = 1e-10
 
 
 class Generative(Generating, BayesianClassifier):
@@ -119,13 +121,23 @@ class Generative(Generating, BayesianClassifier):
         ------
         DataError
             If those rows cannot have been learnt: a class would have fewer than no rows, or its scatter matrix a
-            negative eigenvalue. The model stays as it was.
+            negative eigenvalue. Or if they are so far out, a million standard deviations, that what remains is lost to
+            rounding. The model stays as it was.
         """
         check_is_fitted(self, "model_")
         X, y = self._validated(X, y, reset=False)
         rows, _ = self._complete_batch(X, y, None, sample_weight)
         part = Moments.from_arrays(rows.X, rows.y, rows.K, sample_weight=rows.weight)
-        self._hold(_without(self._moments, part, self.classes_))
+        left = _without(self._moments, part, self.classes_)
+        before = np.diagonal(self._moments.scatter, axis1=1, axis2=2)
+        lost = (self._squares(left) < REMAINDER * before).any(axis=0)
+        if lost.any():
+            name = self._names()[int(np.argmax(lost))]
+            raise DataError(
+                f"Those rows are so far out in {name!r} that rounding hides what remains without them. "
+                "Use `fit` with all other rows."
+            )
+        self._hold(left)
         return self
 
     def forget(self, factor: float) -> Self:
@@ -168,6 +180,10 @@ class Generative(Generating, BayesianClassifier):
 
     def _of_moments(self, moments: Moments, rows: Dataset, *, anew: bool) -> Family:
         """Join the family with moments, under the prior of before unless the model starts anew."""
+        raise NotImplementedError
+
+    def _squares(self, moments: Moments) -> Floats:
+        """Return the sums of squares (K, d) or (1, d) that variances are estimated from, the prior's among them."""
         raise NotImplementedError
 
     @property
@@ -228,6 +244,16 @@ class Streaming(Generative):
         assert exact is not None
         _check_definite(exact.model)
         return family
+
+    def _squares(self, moments: Moments) -> Floats:
+        prior, squares = self.prior_, np.diagonal(moments.scatter, axis1=1, axis2=2)
+        if isinstance(prior, NIG):
+            return 2 * prior.b + squares
+        if isinstance(prior, LKJ):
+            raise PriorError(_needs_exact(self))
+        posterior = self.model_.posterior
+        shared = isinstance(posterior, NIWPosterior) and posterior.shared
+        return np.diagonal(prior.Psi) + (squares.sum(axis=0, keepdims=True) if shared else squares)
 
 
 def _needs_exact(estimator: Streaming) -> str:

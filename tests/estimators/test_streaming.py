@@ -10,7 +10,13 @@ from sklearn.base import clone
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.large.batches import open_batches
 from bayes_gda.errors import DataError, PriorError
-from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, BayesianNaiveGaussian, BayesianQDA
+from bayes_gda.estimators import (
+    BayesianLDA,
+    BayesianLogisticRegression,
+    BayesianNaiveGaussian,
+    BayesianQDA,
+    BayesianRDA,
+)
 from bayes_gda.priors import LKJ, NIG, NIW
 
 IRIS = load_example("iris")
@@ -131,6 +137,28 @@ def test_a_direction_that_no_variance_shows_is_refused_too():
     with pytest.raises(DataError, match="Some of those rows of class 0 were never learnt: a negative variance"):
         model.unlearn([[1.0, -1.0]], [0])
     assert model.unlearn(X[:2], y[:2]).model_.moments.n == 98
+
+
+@every_class
+def test_what_rounding_hides_is_refused(cls):
+    """A row 10⁵ sd out leaves eight digits of the rest, one 10⁹ sd out none: (10⁹)² beside 1 in 16 digits."""
+    for distance, good in ((1e5, True), (1e9, False)):
+        row, names = IRIS.X[:1] + np.array([0, distance, 0, 0]), IRIS.class_names
+        model = cls(prior=PRIORS[cls]).partial_fit(np.vstack([IRIS.X, row]), [*LABELS, LABELS[0]], names)
+        if good:
+            assert_same(model.unlearn(row, LABELS[:1]), cls(prior=PRIORS[cls]).fit(IRIS.X, LABELS), rtol=1e-5)
+        else:
+            before = model.model_
+            with pytest.raises(DataError, match=r"so far out in 'x2' that rounding hides .* all other rows\.$"):
+                model.unlearn(row, LABELS[:1])
+            assert model.model_ is before
+
+
+def test_averaged_models_are_refused_too_where_rounding_hides_the_rest():
+    row = IRIS.X[:1] + np.array([0, 1e9, 0, 0])
+    model = BayesianRDA().partial_fit(np.vstack([IRIS.X, row]), [*LABELS, LABELS[0]], IRIS.class_names)
+    with pytest.raises(DataError, match="rounding hides what remains"):
+        model.unlearn(row, LABELS[:1])
 
 
 def test_labels_and_classes_are_checked():
