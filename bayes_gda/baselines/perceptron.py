@@ -157,9 +157,10 @@ class Perceptron(LinearClassifier):
         remedy = "Raise max_epochs, or standardise the features."
         if not steps.sum_diverges:
             remedy = "The steps have a finite sum and may never get there: use a power of at most 1."
+        need = f"need at most {bound:.2g} corrections" if np.isfinite(bound) else "may need more than 1e308 corrections"
         return (
             f"a hyperplane separates {self._who(unsolved)}, but {self.max_epochs} epochs did not find it; fixed online "
-            f"steps need at most {bound:.2g} corrections. {remedy}"
+            f"steps {need}. {remedy}"
         )
 
     def _who(self, which: list[int]) -> str:

@@ -25,13 +25,16 @@ def separating_weights(S: Floats) -> Floats | None:
     if solution.x is None:
         return None
     w: Floats = solution.x / scale
+    w = w / np.abs(w).max()
     return w if (S @ w > 0).all() else None
 
 
 def mistake_bound(S: Floats, w: Floats) -> float:
     """Return Novikoff's bound (R/γ)² on a perceptron's corrections: R = max |s_i|, γ = min s_iᵀw/|w|.
 
-    Any separating w gives a valid bound; the one of the largest margin gives the best.
+    Any separating w gives a valid bound; the one of the largest margin gives the best. inf is beyond floats.
     """
+    w = w / np.abs(w).max()
     gamma = (S @ w).min() / np.linalg.norm(w)
-    return float((S**2).sum(axis=1).max() / gamma**2)
+    with np.errstate(over="ignore", divide="ignore"):
+        return float((np.linalg.norm(S, axis=1).max() / gamma) ** 2)

@@ -172,6 +172,8 @@ def test_too_few_epochs_on_separable_data_say_so():
         model = Perceptron(max_epochs=3, random_state=0).fit(X, np.where(X[:, 0] > 14.5, "b", "a"))
     assert model.separable_
     assert not model.converged_
+    with pytest.warns(ConvergenceWarning, match="may need more than 1e308 corrections"):
+        Perceptron(max_epochs=20).fit([[-5e-161], [-2e-160]], [0, 1])
     with pytest.warns(ConvergenceWarning, match="finite sum"):
         Perceptron(max_epochs=3, step=Steps(power=2), random_state=0).fit(X, X[:, 0] > 14.5)
 
