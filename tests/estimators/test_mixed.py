@@ -63,6 +63,15 @@ def test_frames_are_taken_as_they_come(table, model):
     assert model.trust_for(X[:3]).verdict.tolist() == ["exact"] * 3
 
 
+def test_a_choice_leads_by_what_the_evidence_of_the_whole_model_differs(table, model):
+    choices = {choice.name: choice for choice in model.choices_}
+    assert {name: choice.distribution for name, choice in choices.items()} == model.distributions_
+    assert (choices["sex"].by, choices["sex"].lead) == ("type", None)
+    second, lead = choices["fare"].lead
+    other = BayesianNaive(distributions={**model.distributions_, "fare": second}).fit(*table)
+    assert lead == pytest.approx(model.log_evidence_ - other.log_evidence_, rel=1e-6)
+
+
 def test_it_is_not_the_gaussian_model_on_dummies(table):
     X, y = table
     X = X.assign(age=X["age"].fillna(30), sex=X["sex"].fillna("male"))
