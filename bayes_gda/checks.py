@@ -91,9 +91,10 @@ def covariance(name: str, value: ArrayLike, *, error: type[BayesGDAError] = Prio
     if array.ndim != 2 or array.shape[0] != array.shape[1] or array.size == 0:
         raise error(f"`{name}` must be a square matrix; got shape {array.shape}.")
     # Rounding leaves asymmetries of a few ulps of the largest entry; more than that is a mistake.
-    symmetric = (array == array.T).all() or np.allclose(array, array.T, rtol=1e-10, atol=1e-12 * np.abs(array).max())
-    if not symmetric:
-        raise error(f"`{name}` must be symmetric; the largest asymmetry is {np.abs(array - array.T).max():.3g}.")
+    with np.errstate(over="ignore"):
+        asymmetry = np.abs(array - array.T)
+    if (asymmetry > 1e-12 * np.abs(array).max() + 1e-10 * np.abs(array)).any():
+        raise error(f"`{name}` must be symmetric; the largest asymmetry is {asymmetry.max():.3g}.")
     try:
         np.linalg.cholesky(array)
     except np.linalg.LinAlgError:

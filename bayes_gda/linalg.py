@@ -49,6 +49,8 @@ SHARED_SOLVE = 2**26
 SHARED_COLUMNS = 1024
 # Columns from which on a triangular root is taken in strips: a quarter less time with 100 columns, a third with 200.
 TRIANGULAR_COLUMNS = 96
+# What an error calls the covariances of posterior draws.
+DRAWN = "Some of the drawn covariances"
 # Rows from which on a part of a block of draws is worth a thread: 512 draws of 65 536 rows take 117 ms, not 176.
 MANY_ROWS = 20_000
 
@@ -146,6 +148,12 @@ def regular(what: str) -> Iterator[None]:
             f"{what} are singular to within rounding: scales, weights or offsets that are far apart leave no digits. "
             "Centre and scale the features, and drop those that others determine."
         ) from None
+
+
+def drawn_root(Sigma: Floats) -> Floats:
+    """Return the Cholesky factors L (…, d, d) of drawn covariances, or raise as `regular` does."""
+    with regular(DRAWN):
+        return np.linalg.cholesky(Sigma)
 
 
 @lru_cache(maxsize=1)

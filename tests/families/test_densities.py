@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from bayes_gda import LKJ, NIG, NIW, Dataset, Dirichlet, HierarchicalScale, Moments, Normal, load_example
-from bayes_gda.errors import DataError
+from bayes_gda.errors import ConvergenceError, DataError
 from bayes_gda.families.built import family_of
 from bayes_gda.families.linear.densities import HierarchicalDensity
 from bayes_gda.families.linear.logistic import LogisticTarget
@@ -262,6 +262,19 @@ def test_a_hierarchical_density_is_finite_where_the_data_are_all():
     assert np.isfinite(gradient).all()
     far = np.array([[-800.0, 1.0, 1.0], [400.0, 1.0, 1.0], [900.0, 1.0, 1.0]])
     assert (density.values_and_gradients(far)[0] == -np.inf).all()  # and no raw warning
+
+
+def test_a_scale_beyond_floats_is_refused_and_one_far_out_is_impossible():
+    """Found by the thorough run of tests/hostile: raw overflow, of features of 1e22 that differ by rounding."""
+    density = family_of(logistic.build(SMALL, HierarchicalScale())).density
+    far = np.array([density.start, density.start])
+    far[1, 0] = 400.0
+    assert np.isneginf(density.log_prior(density.variables(far))["tau"]).tolist() == [False, True]
+    far[1, 0] = 800.0
+    with pytest.raises(
+        ConvergenceError, match=r"^Some draws of `tau` leave the range of floats.* `prior_scale` a number"
+    ):
+        density.variables(far)
 
 
 def test_log_priors_are_those_of_scipy():

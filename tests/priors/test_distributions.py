@@ -149,6 +149,7 @@ def test_a_feature_that_never_varies_within_classes_has_no_default(moments):
         (lambda: NIW(m=[0, 0, 0], kappa=1, Psi=np.eye(2), nu=4), "`m` must be a number or a vector of 2"),
         (lambda: NIW(m=0, kappa=1, Psi=[[1, 2], [2, 1]], nu=4), "positive definite; its smallest eigenvalue is -1"),
         (lambda: NIW(m=0, kappa=1, Psi=[[1, 2], [0, 1]], nu=4), "must be symmetric; the largest asymmetry is 2"),
+        (lambda: NIW(m=0, kappa=1, Psi=[[1, 1e308], [-1e308, 1]], nu=4), "symmetric; the largest asymmetry is inf"),
         (lambda: NIW(m=0, kappa=1, Psi=np.ones((2, 3)), nu=4), "must be a square matrix"),
         (lambda: NIG(m=[0, np.nan], kappa=1, a=1, b=1), "`m` must be finite; got nan"),
         (lambda: NIG(m=[0, 0], kappa=1, a=[1, 2, 3], b=1), "`m` must be a number or a vector of 3"),

@@ -26,7 +26,7 @@ from scipy.special import gammaln, multigammaln, softmax
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
-from bayes_gda.linalg import regular
+from bayes_gda.linalg import drawn_root, regular
 from bayes_gda.methods.density import Block
 from bayes_gda.priors import NIG, NIW
 
@@ -198,7 +198,7 @@ class BartlettBlock(Block):
         """Return the inverse-Wishart log density of `Sigma`, by |Σ|^{−(d+1)/2} dΣ, and the normal one of `mu`."""
         prior, d = self.prior, self.moments.d
         Sigma = variables["Sigma"][:, None] if self.shared else variables["Sigma"]  # (S, G, d, d)
-        A = np.linalg.inv(np.linalg.cholesky(Sigma))
+        A = np.linalg.inv(drawn_root(Sigma))
         log_det = np.log(np.diagonal(A, axis1=-2, axis2=-1)).sum(axis=-1)  # −½ log|Σ|
         scale = A @ np.linalg.cholesky(prior.Psi)
         normalizer = 0.5 * prior.nu * np.linalg.slogdet(prior.Psi)[1] - 0.5 * prior.nu * d * np.log(2)
@@ -287,7 +287,7 @@ class NaiveBlock(DiagonalBlock):
 def log_normal_rows(mu: Floats, Sigma: Floats, rows: Dataset) -> Floats:
     """Return log N(x_i | μ_{y_i}, Σ) (S, n) for draws of μ (S, K, d) and Σ (S, [K,] d, d)."""
     S, K, d = mu.shape
-    A = np.linalg.inv(np.linalg.cholesky(Sigma if Sigma.ndim == 4 else Sigma[:, None]))
+    A = np.linalg.inv(drawn_root(Sigma if Sigma.ndim == 4 else Sigma[:, None]))
     log_det = np.log(np.diagonal(A, axis1=-2, axis2=-1)).sum(axis=-1)
     out = np.empty((S, rows.n))
     for k in range(K):

@@ -20,6 +20,7 @@ from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.data.table import Dataset
 from bayes_gda.families.gaussian.densities import LOG_2PI, DiagonalBlock, Indices, log_normal_rows
+from bayes_gda.linalg import drawn_root, regular
 from bayes_gda.methods.density import Block
 from bayes_gda.priors import LKJ
 
@@ -114,7 +115,8 @@ class CholeskyBlock(Block):
         # The prior counts as much as d + 2 rows of its own, smaller scale: enough to make Σ definite.
         weight = d + 2.0
         Sigma = (scatter + weight * np.diag((0.5 * self.prior.scale) ** 2)) / (rows + weight)[..., None]
-        L = np.linalg.cholesky(Sigma)
+        with regular("The covariances to start from"):
+            L = np.linalg.cholesky(Sigma)
         diagonal, triangle, _ = self._triangle
         L[:, diagonal, diagonal] = np.log(L[:, diagonal, diagonal])
         return np.concatenate([L[:, triangle[0], triangle[1]].reshape(G * self._packed), m.mean.ravel()])
@@ -132,7 +134,7 @@ class CholeskyBlock(Block):
     def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
         """Return the packed factors and the means (S, dim) of draws of `Sigma` and `mu`."""
         diagonal, triangle, _ = self._triangle
-        L = np.linalg.cholesky(variables["Sigma"])
+        L = drawn_root(variables["Sigma"])
         L[..., diagonal, diagonal] = np.log(L[..., diagonal, diagonal])
         return np.hstack([x.reshape(len(L), -1) for x in (L[..., triangle[0], triangle[1]], variables["mu"])])
 

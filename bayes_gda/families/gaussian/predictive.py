@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from bayes_gda.checks import Floats
 from bayes_gda.families.gaussian.exact import NIGPosterior, NIWPosterior
-from bayes_gda.linalg import for_blocks, one_blas_thread, regular, solve_triangular, wide_blocks
+from bayes_gda.linalg import DRAWN, drawn_root, for_blocks, one_blas_thread, regular, solve_triangular, wide_blocks
 from bayes_gda.priors import Seed
 
 # Numbers in the matrix that turns rows into log odds of all draws: 160 MB.
 ODDS_ELEMENTS = 20_000_000
-DRAWN = "Some of the drawn covariances"
 
 
 def log_joint_per_draw(draws: Mapping[str, Floats], X: Floats) -> Floats:
@@ -64,8 +63,7 @@ def _full_squares(draws: Mapping[str, Floats], X: Floats, center: Floats) -> _Sq
     columns = (X - center).T
 
     def squares(block: slice) -> tuple[Floats, Floats]:
-        with regular(DRAWN):
-            L = np.linalg.cholesky(Sigma[block])
+        L = drawn_root(Sigma[block])
         # z = L⁻¹(x − μ): one inverse a draw serves all rows, and all draws of a block, as one matrix product.
         white = np.linalg.inv(L)
         S, G, d = white.shape[:3]
@@ -252,4 +250,4 @@ def draw_rows(draws: Mapping[str, Floats], *, random_seed: Seed = None) -> tuple
     if "sigma2" in draws:
         return draws["mu"][rows, y] + np.sqrt(draws["sigma2"][rows, y]) * z, y
     Sigma = draws["Sigma"] if draws["Sigma"].ndim == 3 else draws["Sigma"][rows, y]
-    return draws["mu"][rows, y] + (np.linalg.cholesky(Sigma) @ z[:, :, None])[..., 0], y
+    return draws["mu"][rows, y] + (drawn_root(Sigma) @ z[:, :, None])[..., 0], y

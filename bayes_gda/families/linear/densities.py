@@ -152,11 +152,17 @@ class HierarchicalDensity(Density):
         return self.target.value_and_gradient(w) if w.ndim == 1 else self.target.values_and_gradients(w)
 
     def variables(self, W: Floats) -> dict[str, Floats]:
-        """Return `tau` (S,), `z` in the shape of the weights, and the weights."""
-        _, r, sigma, _ = self._scales(W[:, :1])
-        z = named_weights(self.target, W[:, 1:])
-        w = named_weights(self.target, r * self._fixed[1] + sigma * W[:, 1:])
-        return {"tau": np.exp(W[:, 0]), "z": z.get("w_free", z["w"])} | w
+        """Return `tau` (S,), `z` in the shape of the weights, and the weights; raise if floats cannot hold them."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            _, r, sigma, _ = self._scales(W[:, :1])
+            tau, weights = np.exp(W[:, 0]), r * self._fixed[1] + sigma * W[:, 1:]
+        if not (np.isfinite(tau).all() and np.isfinite(weights).all()):
+            raise ConvergenceError(
+                "Some draws of `tau` leave the range of floats, since the approximation is far too wide in log τ. "
+                "Centre and scale the features, sample the posterior, or give `prior_scale` a number."
+            )
+        z, w = named_weights(self.target, W[:, 1:]), named_weights(self.target, weights)
+        return {"tau": tau, "z": z.get("w_free", z["w"])} | w
 
     def coordinates(self, variables: Mapping[str, Floats]) -> Floats:
         """Return (log τ, z) (S, dim) of draws of `tau` and `w`."""
@@ -170,8 +176,9 @@ class HierarchicalDensity(Density):
         tau = variables["tau"]
         w = variables.get("w_free", variables["w"]).reshape(len(tau), -1)
         scale = np.where(self._fixed[0] == 1, tau[:, None], self.prior.intercept_scale)
-        half = 0.5 * np.log(2 / np.pi) + np.log(tau / self.prior.scale) - 0.5 * (tau / self.prior.scale) ** 2
-        normal = -(0.5 * (LOG_2PI + (w / scale) ** 2) + np.log(scale)).sum(axis=1)
+        with np.errstate(over="ignore"):  # −inf is right
+            half = 0.5 * np.log(2 / np.pi) + np.log(tau / self.prior.scale) - 0.5 * (tau / self.prior.scale) ** 2
+            normal = -(0.5 * (LOG_2PI + (w / scale) ** 2) + np.log(scale)).sum(axis=1)
         return {"tau": half, "w": normal}
 
     def log_likelihood(self, variables: Mapping[str, Floats], rows: Dataset) -> Floats:

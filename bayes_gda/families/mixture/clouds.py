@@ -22,6 +22,7 @@ import numpy as np
 from bayes_gda.checks import Floats
 from bayes_gda.data.moments import Moments
 from bayes_gda.families.gaussian.densities import LOG_2PI, BartlettBlock, Indices, NaiveBlock
+from bayes_gda.linalg import drawn_root
 from bayes_gda.priors import NIG, NIW
 
 # The rows of a component (n, d) with their shares in it (n,).
@@ -169,7 +170,7 @@ class FullClouds(Clouds):
         """Return the points (S, dim) of draws of centres and covariances."""
         mu, Sigma = variables["component_mu"], variables[self.name]
         S, (diagonal, triangle) = len(mu), self.block.places
-        T = (np.linalg.inv(np.linalg.cholesky(Sigma)) @ self.rescale).reshape(S, -1)
+        T = (np.linalg.inv(drawn_root(Sigma)) @ self.rescale).reshape(S, -1)
         return np.hstack([2 * np.log(T[:, diagonal]), T[:, triangle], mu.reshape(S, -1)])
 
 

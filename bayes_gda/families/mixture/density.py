@@ -28,7 +28,7 @@ from bayes_gda.data.table import Dataset
 from bayes_gda.families.gaussian.densities import LOG_2PI, ClassBlock, Indices
 from bayes_gda.families.mixture.clouds import Clouds, Geometry
 from bayes_gda.families.mixture.starts import cluster
-from bayes_gda.linalg import one_blas_thread, wide_blocks
+from bayes_gda.linalg import drawn_root, one_blas_thread, wide_blocks
 from bayes_gda.methods.density import Block, Smoothed
 
 # Points × rows × features at once; see `families.student`.
@@ -307,7 +307,7 @@ def log_mixture(variables: Mapping[str, Floats], X: Floats, mine: slice) -> Floa
         log_det = np.log(A).sum(axis=-1)
     else:
         Sigma = variables["component_Sigma"][:, mine] if "component_Sigma" in variables else variables["Sigma"][:, None]
-        A = np.linalg.inv(np.linalg.cholesky(Sigma))
+        A = np.linalg.inv(drawn_root(Sigma))
         log_det = np.log(np.diagonal(A, axis1=-2, axis2=-1)).sum(axis=-1)
     with np.errstate(divide="ignore"):  # of a component that a draw takes for empty
         constant = np.log(weight) + log_det - 0.5 * d * LOG_2PI

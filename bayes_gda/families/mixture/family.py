@@ -16,7 +16,7 @@ from bayes_gda.families.drawn import DrawnModel
 from bayes_gda.families.fused import FusedFamily, choose, joint_terms
 from bayes_gda.families.mixture.clouds import KINDS
 from bayes_gda.families.mixture.density import MixtureBlock, Ordered, class_moments, log_mixture
-from bayes_gda.linalg import one_blas_thread
+from bayes_gda.linalg import drawn_root, one_blas_thread
 from bayes_gda.methods.density import Smoothed, ThirdOrder
 from bayes_gda.methods.diagnostics import Diagnosis, diagnose
 from bayes_gda.methods.laplace import laplace_approximation
@@ -79,7 +79,7 @@ class MixtureModel(DrawnModel):
             noise = np.sqrt(theta["component_sigma2"][each, c]) * z[..., 0]
         else:
             Sigma = theta["component_Sigma"][each, c] if "component_Sigma" in theta else theta["Sigma"]
-            noise = (np.linalg.cholesky(Sigma) @ z)[..., 0]
+            noise = (drawn_root(Sigma) @ z)[..., 0]
         return theta["component_mu"][each, c] + noise, y
 
     def check_whole(self) -> None:

@@ -7,8 +7,10 @@ from scipy.stats import ks_2samp, multivariate_normal
 
 from bayes_gda.data.examples import load_example
 from bayes_gda.data.moments import Moments
+from bayes_gda.data.table import Dataset
 from bayes_gda.errors import DataError
 from bayes_gda.families.gaussian import predictive
+from bayes_gda.families.gaussian.densities import BartlettBlock
 from bayes_gda.families.gaussian.exact import lda_posterior, naive_posterior, qda_posterior
 from bayes_gda.families.gaussian.predictive import (
     draw_rows,
@@ -158,6 +160,17 @@ def test_draws_of_a_row_do_not_depend_on_the_other_rows():
 def test_covariances_without_digits_are_refused_in_one_line():
     """Found by the thorough run of tests/hostile: a raw LinAlgError."""
     singular = {"pi": np.full((2, 2), 0.5), "mu": np.zeros((2, 2, 2)), "Sigma": np.ones((2, 2, 2, 2))}
-    for ask in (lambda: log_odds_of_draws(singular), lambda: log_joint_per_draw(singular, np.zeros((1, 2)))):
+    row, prior = (
+        Dataset(np.zeros((2, 2)), [0, 1], ("a", "b"), ("no", "yes")),
+        NIW(m=np.zeros(2), kappa=1.0, Psi=np.eye(2), nu=4.0),
+    )
+    density = BartlettBlock(Moments.from_arrays(row.X, row.y, 2), prior, shared=False)
+    for ask in (
+        lambda: log_odds_of_draws(singular),
+        lambda: log_joint_per_draw(singular, row.X),
+        lambda: draw_rows(singular, random_seed=0),
+        lambda: density.log_prior(singular),
+        lambda: density.log_likelihood(singular, row),
+    ):
         with pytest.raises(DataError, match=r"^Some of the drawn covariances are singular to within rounding"):
             ask()
