@@ -26,6 +26,7 @@ TOGETHER = {
     "reporting/test_report.py": "reports",
     "reporting/test_report_browser.py": "reports",
     "store/test_store.py": "store",
+    "hostile/test_interruption.py": "interruption",
     "proof/test_calibration.py": "calibration",
     "test_package.py": "package",
 }
