@@ -1,5 +1,9 @@
 """Any PyMC model as plain functions: derivatives, the Jacobian, Laplace and the verdict against closed forms."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pymc as pm
 import pytensor
@@ -153,3 +157,16 @@ def test_models_that_have_no_laplace_approximation_say_why():
         pm.Flat("w")
     with pytest.raises(ConvergenceError, match="not positive definite"):
         laplace(improper)
+
+
+def test_nothing_is_compiled_to_machine_code(tmp_path):
+    """The first approximation on a machine must not wait for a compiler, nor need one."""
+    code = (
+        "from bayes_gda import Moments, laplace, load_example\n"
+        "from bayes_gda.models import lda\n"
+        "data = load_example('iris')\n"
+        "laplace(lda.build(Moments.from_arrays(data.X[:, :2], data.y, data.K)))"
+    )
+    env = {**os.environ, "PYTENSOR_FLAGS": f"blas__ldflags=,base_compiledir={tmp_path}"}
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=300)
+    assert {path.parent.name for path in tmp_path.rglob("mod.cpp")} <= {"lazylinker_ext", "cutils_ext"}
