@@ -23,8 +23,14 @@ settings.load_profile("ours")
 # Files whose tests share something that is dear to make, and so run in one process. Paths, because several folders have
 # a file of the same name.
 TOGETHER = {
+    "reporting/analysis/test_explore.py": "reports",
+    "reporting/test_gallery.py": "reports",
+    "reporting/test_markdown.py": "reports",
     "reporting/test_report.py": "reports",
     "reporting/test_report_browser.py": "reports",
+    "reporting/test_report_robust.py": "reports",
+    "reporting/test_schema.py": "reports",
+    "estimators/test_arviz.py": "arviz",
     "store/test_store.py": "store",
     "hostile/test_interruption.py": "interruption",
     "proof/test_calibration.py": "calibration",
@@ -32,6 +38,7 @@ TOGETHER = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items):
     for item in items:
         if item.path.is_relative_to(HERE) and (group := TOGETHER.get(item.path.relative_to(HERE).as_posix())):
