@@ -25,15 +25,15 @@ ready: # the environment and the browser, side by side
 	@$(MAKE) --no-print-directory --jobs=2 $(STAMP) browser
 
 test: ready ## Run the tests (all but those marked slow)
-	$(PYTEST) --numprocesses 2 --dist loadgroup
+	$(PYTEST) --numprocesses 2
 
 test-all: ready ## Run all tests, the slow ones too
-	$(PYTEST) --numprocesses 2 --dist loadgroup -m "slow or not slow"
+	$(PYTEST) --numprocesses 2 -m "slow or not slow"
 
 check: lint test ## Lint and tests: what CI runs
 
 coverage: ready ## Measure line and branch coverage of the tests (all but those marked slow)
-	$(PYTEST) --numprocesses 2 --dist loadgroup --cov=bayes_gda --cov-branch --cov-report=term:skip-covered
+	$(PYTEST) --numprocesses 2 --cov=bayes_gda --cov-branch --cov-report=term:skip-covered
 
 lint: $(STAMP) ## Check format, style and types
 	$(BIN)/ruff format --check .

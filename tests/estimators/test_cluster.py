@@ -18,8 +18,6 @@ from bayes_gda.estimators import BayesianLDA, BayesianLogisticRegression, Bayesi
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
-# Under pytest's `--dist loadgroup` one process starts the cluster for all of them.
-pytestmark = pytest.mark.xdist_group("cluster")
 PARTS = {BayesianNaiveGaussian: ("m", "kappa", "a", "b", "alpha")}
 
 

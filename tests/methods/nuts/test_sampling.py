@@ -67,7 +67,6 @@ def sampled(name):
     return sample(CASES[name][0](IRIS), **QUIET)
 
 
-@pytest.mark.xdist_group("sampled")
 @pytest.mark.parametrize("name", CASES)
 def test_mcmc_is_exact_for_conjugate_models(name):
     _, posterior, prior = CASES[name]
@@ -79,7 +78,6 @@ def test_mcmc_is_exact_for_conjugate_models(name):
     assert tree["posterior"].attrs["incomplete"] == 0
 
 
-@pytest.mark.xdist_group("sampled")
 @pytest.mark.parametrize("name", CASES)
 def test_psis_loo_of_the_sampled_posterior_is_the_exact_one(name):
     _, posterior, prior = CASES[name]
