@@ -72,8 +72,16 @@ def test_announced_times_are_near_measured_ones(rows, weights, classes, seconds,
 
 
 def test_very_wide_regressions_are_refused(two_gigabytes):
-    with pytest.raises(SizeError, match=r"The curvature of 20001 weights would take 25\.6 GB.*LDA or the naive model"):
-        BayesianLogisticRegression().fit(np.eye(4, 20_000), [0, 0, 1, 1])
+    X = np.eye(4, 20_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(
+            SizeError, match=r"The curvature of 20001 weights would take 25\.6 GB.*LDA or the naive model"
+        ):
+            BayesianLogisticRegression().fit(X, [0, 0, 1, 1])
+        assert tracemalloc.get_traced_memory()[1] < 50e6  # before anything of its square was made
+    finally:
+        tracemalloc.stop()
 
 
 def test_long_sampling_is_announced(monkeypatch):

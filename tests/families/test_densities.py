@@ -264,6 +264,12 @@ def test_a_hierarchical_density_is_finite_where_the_data_are_all():
     assert (density.values_and_gradients(far)[0] == -np.inf).all()  # and no raw warning
 
 
+@pytest.mark.parametrize("name", [name for name in MODELS if name.startswith(("logistic", "softmax"))])
+def test_weights_are_counted_as_the_target_has_them(name):
+    family = family_of(MODELS[name]())
+    assert family.parameters == family.target.dim
+
+
 def test_a_scale_beyond_floats_is_refused_and_one_far_out_is_impossible():
     """Found by the thorough run of tests/hostile: raw overflow, of features of 1e22 that differ by rounding."""
     density = family_of(logistic.build(SMALL, HierarchicalScale())).density

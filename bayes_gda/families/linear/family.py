@@ -202,6 +202,12 @@ class Linear(Family):
             return HierarchicalDensity(self.target_under(FLAT), self.prior)
         return WeightsDensity(self.target_under(self.prior))
 
+    @property
+    def parameters(self) -> int:
+        """Number of free parameters, counted without the matrices of the target."""
+        classes = 1 if self.binary else self.data.K - self.reference
+        return classes * len(self.features.names) + self.hierarchical
+
     def laplace(self) -> GaussianPosterior:
         """Return the Gaussian at the mode."""
         check_effort(self.cost_rows, self.parameters, 1 if self.binary else self.data.K)
