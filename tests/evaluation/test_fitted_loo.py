@@ -47,7 +47,7 @@ def without(family, data, i):
     return replace(family, data=rest, Phi=np.ascontiguousarray(family.features(rest.X)))
 
 
-@pytest.mark.parametrize(("inference", "n"), [("laplace", 500), ("mcmc", 3000)])
+@pytest.mark.parametrize(("inference", "n"), [("laplace", 500), pytest.param("mcmc", 3000, marks=pytest.mark.slow)])
 def test_a_row_with_a_dummy_of_its_own(inference, n):
     """Nothing is known of its coefficient without the row: p = E σ(a), a ~ N(μ, s²) with s in the hundreds, near ½.
 

@@ -309,6 +309,7 @@ def test_its_words_and_its_errors():
     assert model.n_samples_seen_ == 50
 
 
+@pytest.mark.slow  # `make test` has those of the mixture
 def test_every_door_knows_it(small, tmp_path):
     """Store, command line, comparison and report."""
     frame = pd.DataFrame(small.X, columns=["a", "b"])
