@@ -2,7 +2,6 @@
 
 import os
 import random
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -13,8 +12,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Plain Python thunks, no compiler and no search for a C BLAS: tests evaluate small models a few times, and compiling
 # them takes far longer than that. What the package itself chooses is tested where it chooses.
 os.environ["PYTENSOR_FLAGS"] = "blas__ldflags=,mode=FAST_COMPILE,cxx="
-
-HERE = Path(__file__).parent
 
 # Hypothesis would fail a test that takes .2 s, which on a busy machine any may.
 settings.register_profile("ours", deadline=None)
